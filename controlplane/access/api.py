@@ -147,6 +147,22 @@ def _refused_then(wanted: Callable[[Any], Sequence[Acl]]) -> dry_runs.Touches:
     return touched
 
 
+def _clients_then(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+    """Clients that would be refused, or let in, without the ACLs that a filter takes."""
+    at = {"organisation": caller_of(request).organisation, "instance_id": ids["instance_id"]}
+    return tuple(
+        entry
+        for each in acls_cut_off(**at, removed=_filter_of(request.data).takes)
+        for entry in affected(
+            "clients",
+            each.clients,
+            f"are connected as {each.principal}: {each.operation} of topic {each.topic} would be open to them"
+            if each.is_let_in
+            else f"use topic {each.topic} now as {each.principal}: {each.operation} would be refused to them",
+        )
+    )
+
+
 def _acl_of(body: Any) -> Acl:
     return AclCreateSerializer.acl(_valid(AclCreateSerializer(data=body)))
 
@@ -276,7 +292,7 @@ class AclsApi(APIView):
         return Response(AclSerializer(made[0]).data, status=201)
 
     @extend_schema(request=AclFilterSerializer, responses={200: AclsSerializer}, tags=ACLS)
-    @dry_runs.rehearsed(of=_there(lambda body: _filter_of(body).takes))
+    @dry_runs.rehearsed(of=_there(lambda body: _filter_of(body).takes), touches=_clients_then)
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the ACLs that the filter takes; the answer says which. Whoever means all says ANY."""
         members = _valid(AclFilterSerializer(data=request.data))

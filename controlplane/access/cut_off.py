@@ -1,4 +1,4 @@
-"""Which clients ACLs would cut off that use a topic at this moment, told before the ACLs are made.
+"""Which clients ACLs would cut off or let in that are there at this moment, told before the ACLs are made or deleted.
 
 Brokers say which client moves records of which topic, and by which connections it came; ACLs as they are and as they would
 be say who would be refused from then on. A proposal (`proposals.py`) judges what comes in for as long as one likes, and groups
@@ -14,11 +14,11 @@ from controlplane.access import records
 from controlplane.core.errors import Conflict, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.kafka import connections
-from quota.contracts.acls import AclOperation, ResourceType
+from quota.contracts.acls import ANYTHING, AclOperation, PatternType, ResourceType
 from quota.core.acls import AclBook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from controlplane.kafka.connections import Told
     from controlplane.tenants.models import Organisation
@@ -30,18 +30,29 @@ MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ClientsCutOff:
-    """Clients that do this to a topic now as one principal, and would be refused."""
+    """Clients that do this to a topic now as one principal, and would be refused; or that are connected, and may do it then."""
 
     topic: str
     principal: str
     operation: str  # READ or WRITE
     clients: tuple[str, ...]  # ``shop-1 (10.0.0.7)``, sorted
+    is_let_in: bool = False
 
 
-def acls_cut_off(*, organisation: Organisation, instance_id: str, added: Sequence[Acl]) -> list[ClientsCutOff]:
-    """By topic, principal and operation; none as well where brokers, or what they go by, cannot be asked. Raises NotFound."""
+def acls_cut_off(
+    *,
+    organisation: Organisation,
+    instance_id: str,
+    added: Sequence[Acl] = (),
+    removed: Callable[[Acl], bool] | None = None,
+) -> list[ClientsCutOff]:
+    """By topic, principal and operation; none as well where brokers, or what they go by, cannot be asked. Raises NotFound.
+
+    `removed` says which ACLs would go. Without them a topic may be open to whom none allowed before: those are told of the topics
+    that these ACLs name, and of topics that somebody uses now.
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    if not any(acl.resource_type is ResourceType.TOPIC for acl in added):
+    if removed is None and not any(acl.resource_type is ResourceType.TOPIC for acl in added):
         return []
     try:
         spec = records.spec_read(instance)
@@ -49,13 +60,49 @@ def acls_cut_off(*, organisation: Organisation, instance_id: str, added: Sequenc
     except (Conflict, Unavailable):
         return []
     present = spec.acls.items if spec.acls is not None else ()
-    before, after = (AclBook(acls, spec.authorizer) for acls in (present, (*present, *added)))
+    gone = [acl for acl in present if removed is not None and removed(acl)]
+    if not any(acl.resource_type is ResourceType.TOPIC for acl in (*added, *gone)):
+        return []
+    stays = [acl for acl in present if acl not in gone]
+    before, after = (AclBook(acls, spec.authorizer) for acls in (present, (*stays, *added)))
     found: dict[tuple[str, str, str], set[str]] = {}
     for principal, address, client, operation, topic in _used(told):
         asked = (principal, address, operation, ResourceType.TOPIC, topic)
         if before.decide(*asked).allowed and not after.decide(*asked).allowed:
             found.setdefault((topic, principal, operation.name), set()).add(f"{client or '-'} ({address})")
-    return [ClientsCutOff(*key, tuple(sorted(clients))) for key, clients in sorted(found.items())]
+    let_in: dict[tuple[str, str, str], set[str]] = {}
+    for principal, address, client, topic in _there(told, gone):
+        for operation in (AclOperation.READ, AclOperation.WRITE):
+            asked = (principal, address, operation, ResourceType.TOPIC, topic)
+            if after.decide(*asked).allowed and not before.decide(*asked).allowed:
+                let_in.setdefault((topic, principal, operation.name), set()).add(f"{client or '-'} ({address})")
+    return [
+        *(ClientsCutOff(*key, tuple(sorted(clients))) for key, clients in sorted(found.items())),
+        *(ClientsCutOff(*key, tuple(sorted(clients)), is_let_in=True) for key, clients in sorted(let_in.items())),
+    ]
+
+
+def _there(told: Told, gone: Sequence[Acl]) -> Iterator[tuple[str, str, str, str]]:
+    """Principal, address, client, topic: whoever is connected, and topics that may be opened."""
+    if not gone:
+        return
+    literal = {
+        acl.resource_name
+        for acl in gone
+        if acl.resource_type is ResourceType.TOPIC
+        and acl.pattern_type is PatternType.LITERAL
+        and acl.resource_name != ANYTHING
+    }
+    topics = literal | {talker.topic for answer in told.answers.values() for talker in answer.talkers}
+    there = {
+        (row.principal, row.address, row.client_id)
+        for answer in told.answers.values()
+        for row in answer.connections
+        if row.principal
+    }
+    for principal, address, client in sorted(there):
+        for topic in sorted(topics):
+            yield principal, address, client, topic
 
 
 def _used(told: Told) -> Iterator[tuple[str, str, str, AclOperation, str]]:

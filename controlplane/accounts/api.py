@@ -159,12 +159,15 @@ class AccessKeysApi(APIView):
     @extend_schema(request=AccessKeyCreateSerializer, responses={201: NewAccessKeySerializer}, tags=["account"])
     @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
-        """A new pair of SecretId and SecretKey with the caller's own rights, for /compat/ckafka. The secret is shown once."""
+        """A new pair of SecretId and SecretKey with the caller's own rights, for /compat/ckafka. The secret is shown once.
+
+        It is good for 90 days where nothing else is said.
+        """
         body = AccessKeyCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = request.user
         key, secret = services.access_key_create(
-            organisation=caller.organisation, user=caller.person, by=caller.key, name=body.validated_data["name"]
+            organisation=caller.organisation, user=caller.person, by=caller.key, **body.validated_data
         )
         headers = {"Cache-Control": "no-store"}
         return Response({**AccessKeySerializer(key).data, "secret_key": secret}, status=201, headers=headers)

@@ -3,18 +3,22 @@
 Of a person's proofs in sessions that organisations' providers have begun 20 are wrong in a day (`by_provider_begin`).
 Of signing up and of what sends mails, by address: 20 in 15 minutes (`asked`).
 
-============ ======== ==================================================================================
-counted by   in 15 min why
-============ ======== ==================================================================================
-account      10       guessing one person's password from many addresses
-address      50       trying one password on many accounts; an office behind one address still gets in
-============ ======== ==================================================================================
+================== ========= ===============================================================================================
+counted by         in 15 min why
+================== ========= ===============================================================================================
+account, address   10        guessing one person's password; one stranger uses up none of the tries that others have
+account            20        the same from many addresses
+address            50        trying one password on many accounts; an office behind one address still gets in
+account, browser   10        in place of all three, in a browser in which somebody has signed in before (`browser`)
+================== ========= ===============================================================================================
 
 An attempt is counted before the password is looked at, so that parallel ones cannot slip through, and taken back when it
 was right. Over the limit nothing is looked at, not even the right password: the answer tells nothing. Accounts that do not
-exist are counted like others. Whoever is signed in, and every API key, goes on working while an account waits. A browser in
-which somebody has signed in before has a count of its own in place of the account's (`browser`): a stranger who uses that up
-does not keep them out of it.
+exist are counted like others. Whoever is signed in, and every API key, goes on working while an account waits. What is refused
+for one count is not counted by those below it.
+
+Nobody keeps somebody else out by it: a browser that is known has counts of its own; one that is new becomes known by a link
+that is mailed to the person (identity/browsers.py); and a passkey signs in beside all of it.
 
 Windows follow the clock, so the time to wait is known. Where the cache does not answer, nobody is kept out.
 """
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 WINDOW_S = 15 * 60
-MOST: Mapping[str, int] = {"account": 10, "address": 50}
+MOST: Mapping[str, int] = {"address": 50, "account": 10, "everywhere": 20}
 SIGN_IN, CODE, PROOF, PROOF_BY_SSO = "sign-in", "code", "proof", "proof-sso"
 """What is tried: each has its own count. Proofs in a session that an organisation's provider has begun are counted apart, for
 each organisation: whom it signs in as somebody is not to use up the tries of that person elsewhere."""
@@ -54,10 +58,10 @@ def attempt_begin(
 ) -> None:
     """Count an attempt; `browser` names one that is known for this account. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
-    over = [kind for kind, key in _keys(what, email, address, browser, now_s).items() if _counted(key) > MOST[kind]]
-    if over:
-        LOG.warning("%s refused: too many attempts of one %s", what, " and one ".join(over))
-        raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
+    for kind, key in _keys(what, email, address, browser, now_s).items():
+        if _counted(key) > MOST[kind]:
+            LOG.warning("%s refused: too many attempts, counted by %s", what, kind)
+            raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
 
 
 def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -73,8 +77,9 @@ def attempt_succeeded(
     """The password was right: the account starts anew, and the address has not used this attempt."""
     keys = _keys(what, email, address, browser, int(clock.now().timestamp()))
     try:
-        cache.delete(keys["account"])
-        cache.decr(keys["address"])
+        cache.delete_many([key for kind, key in keys.items() if kind != "address"])
+        if "address" in keys:
+            cache.decr(keys["address"])
     except (*kept.AWAY, ValueError):  # ValueError: the window has ended meanwhile
         return
 
@@ -105,9 +110,17 @@ def _by_provider(email: str, now_s: int) -> str:
 
 
 def _keys(what: str, email: str, address: str, browser: str, now_s: int) -> dict[str, str]:
-    """Hashed: an email may hold what a cache's key must not, and a cache needs no list of people."""
-    account = email.strip().lower()
-    named = {"account": f"{account} {browser}" if browser else account, "address": _network(address)}
+    """In the order in which they are counted.
+
+    Hashed: an email may hold what a cache's key must not, and a cache needs no list of people.
+    """
+    account, network = email.strip().lower(), _network(address)
+    if browser:
+        named = {"account": f"{account} {browser}"}
+    elif what == SIGN_IN:
+        named = {"address": network, "account": f"{account} {network}", "everywhere": account}
+    else:  # of somebody who has shown something already: nobody else comes to their count
+        named = {"address": network, "account": account}
     return {kind: _key(what, kind, name, now_s) for kind, name in named.items()}
 
 

@@ -23,6 +23,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, FieldProblem, Invalid, LimitReached, NotFound
 from controlplane.core.text import name_checked, text_checked
 from controlplane.tenants import services as tenants
+from controlplane.tenants.invitations import role_leave
 from controlplane.tenants.models import CustomRole, Role
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ def custom_role_delete(
     if check is not None:
         check(found)
     accounts = ServiceAccount.objects.for_organisation(organisation).filter(custom_role=found)
-    in_use = Conflict("somebody has this role: give them another one first", code="role_in_use")
-    if found.memberships.exists() or accounts.exists():
+    in_use = Conflict("somebody has this role, or is invited with it: give them another one first", code="role_in_use")
+    if found.memberships.exists() or accounts.exists() or not role_leave(found):
         raise in_use
     members = {member: getattr(found, member) for member in ("name", "description", "scopes", "instances")}
     owned_audit(found, by, "role.delete", members)

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from django.db import transaction
 
+from controlplane.accounts import custom_roles, standing
 from controlplane.accounts import services as accounts
-from controlplane.accounts import standing
 from controlplane.accounts.identity import addresses, letters, links, signing_up
 from controlplane.accounts.models import User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, Forbidden, LimitReached
+from controlplane.core.errors import Conflict, Forbidden, Invalid, LimitReached
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
 from controlplane.tenants import in_use, invitations
@@ -53,17 +53,36 @@ def sign_up_confirm(
 
 @transaction.atomic
 def invite(
-    *, organisation: Organisation, inviter: User, email: str, role: Role, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    inviter: User,
+    email: str,
+    role: str | None = None,
+    custom_role: str | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Invitation, str]:
-    """An invitation. It goes to the address by e-mail where the service sends any; else the token, for the inviter to send.
+    """An invitation, as `role` or with a role of the organisation's own, by its id.
 
-    Raises Invalid, Conflict, LimitReached.
+    It goes to the address by e-mail where the service sends any; else the token, for the inviter to send.
+
+    Raises Invalid, NotFound, Conflict, LimitReached.
     """
+    if (role is None) == (custom_role is None) or (role is not None and role not in Role.values):
+        raise Invalid.field("role", f"must be one of {', '.join(Role.values)}; or custom_role the id of a role")
+    own = None
+    if custom_role is not None:
+        own = custom_roles.custom_role_get(organisation=organisation, role_id=custom_role)
     is_mailed = outbox.is_on()
     if is_mailed:
         _sending_check(organisation, email.strip().lower(), clock)
     invitation, token = invitations.invitation_create(
-        organisation=organisation, inviter=inviter, email=email, role=role, is_mailed=is_mailed, clock=clock
+        organisation=organisation,
+        inviter=inviter,
+        email=email,
+        role=Role(role) if role is not None else Role.VIEWER,
+        custom_role=own,
+        is_mailed=is_mailed,
+        clock=clock,
     )
     if not is_mailed:
         return invitation, token
@@ -93,8 +112,16 @@ def invitation_accept(*, token: str, user: User, clock: Clock = SYSTEM_CLOCK) ->
     if invitation.is_mailed:
         addresses.verified(user=user, now=clock.now())
     standing.change_check(user)
+    return _joined(invitation, user)
+
+
+def _joined(invitation: Invitation, user: User) -> Membership:
     return tenants.member_add(
-        organisation=invitation.organisation, actor=user.email, user=user, role=Role(invitation.role)
+        organisation=invitation.organisation,
+        actor=user.email,
+        user=user,
+        role=Role(invitation.role),
+        custom_role=invitation.custom_role,
     )
 
 
@@ -149,9 +176,7 @@ def join_by_provider(
             code="address_not_confirmed",
         )
     user = accounts.user_invited(email=invitation.email, is_verified=invitation.is_mailed, clock=clock)
-    return tenants.member_add(
-        organisation=invitation.organisation, actor=user.email, user=user, role=Role(invitation.role)
-    )
+    return _joined(invitation, user)
 
 
 @transaction.atomic

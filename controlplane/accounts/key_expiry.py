@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from controlplane.accounts.identity import letters, links
 from controlplane.accounts.key_rules import TOLD_BEFORE
-from controlplane.accounts.models import ApiKey
+from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.accounts.owners import owners_write
 from controlplane.mail import outbox
 
@@ -28,7 +28,30 @@ def expiries_tell(*, now: datetime) -> int:
     of_somebody = Q(user__is_active=True) | Q(service_account__isnull=False)  # keys of deleted ones are revoked
     rows = soon.filter(of_somebody).select_related("user", "service_account", "organisation")
     found = list(rows.filter(organisation__deletion_asked_at=None).order_by("expires_at")[:AT_ONCE])
-    return sum(_told(key, now) for key in found)
+    return sum(_told(key, now) for key in found) + _access_expiries_tell(now)
+
+
+def _access_expiries_tell(now: datetime) -> int:
+    """The same of access keys."""
+    rows = AccessKey.objects.unscoped("owners of all organisations are told").filter(
+        revoked_at=None,
+        expiry_told_at=None,
+        expires_at__gt=now,
+        expires_at__lte=now + TOLD_BEFORE,
+        user__is_active=True,
+        organisation__deletion_asked_at=None,
+    )
+    return sum(_access_told(key, now) for key in list(rows.select_related("user").order_by("expires_at")[:AT_ONCE]))
+
+
+@transaction.atomic
+def _access_told(key: AccessKey, now: datetime) -> bool:
+    rows = AccessKey.objects.unscoped("the same").filter(pk=key.pk, expiry_told_at=None, revoked_at=None)
+    if not rows.update(expiry_told_at=now) or key.expires_at is None:
+        return False
+    letter = letters.access_key_expiring(secret_id=key.secret_id, expires_at=key.expires_at)
+    links.letter_write(letter=letter, address=key.user.email, now=now)
+    return True
 
 
 @transaction.atomic

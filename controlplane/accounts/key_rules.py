@@ -23,6 +23,8 @@ SSO_LASTS = timedelta(days=30)
 """So long a key that was made in a session of single sign-on is good after its person has signed in by the provider last. Nobody
 tells us whom a provider does not know any more: whoever is out there is out here after that time."""
 LONGEST_LIFE = timedelta(days=3660)
+ACCESS_KEY_LIFE = timedelta(days=90)
+"""Of an access key of which nothing is said: that one is for ever has to be said."""
 LONGEST_OVERLAP = timedelta(days=30)
 MOST_INSTANCES = 500
 _IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
@@ -56,6 +58,13 @@ def checked(
         "addresses": None if addresses is None else whitelist_parse(addresses, field="addresses"),
         "expires_at": expires_at,
     }
+
+
+def expiry_checked(expires_at: datetime | None, now: datetime) -> datetime | None:
+    """Raises Invalid beside `expires_at`."""
+    if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
+        raise Invalid.field("expires_at", "must be to come, and within ten years")
+    return expires_at
 
 
 def _empty(**lists: Sequence[str] | None) -> list[FieldProblem]:

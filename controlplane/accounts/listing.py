@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 Key = TypeVar("Key", ApiKey, AccessKey)
 
 KEYS_SORTED = {name: name for name in ("name", "created_at", "last_used_at", "expires_at", "revoked_at")}
-ACCESS_KEYS_SORTED = {name: name for name in ("name", "created_at", "last_used_at", "revoked_at")}
+ACCESS_KEYS_SORTED = KEYS_SORTED
 MEMBERS_SORTED = {"email": "user__email", "name": "user__name", "role": "role"}
 """Where the database has what they are sorted by."""
 
 STATES = ("active", "asleep", "expired", "revoked")
-ACCESS_STATES = ("active", "asleep", "revoked")
 
 
 def _key_parameters(states: tuple[str, ...], sorted_by: dict[str, str]) -> list[OpenApiParameter]:
@@ -52,7 +51,7 @@ def _key_parameters(states: tuple[str, ...], sorted_by: dict[str, str]) -> list[
 API_KEYS = _key_parameters(STATES, KEYS_SORTED)
 OF_ACCOUNT = [parameter for parameter in API_KEYS if parameter.name != "owner"]
 """Of a service account's keys, which have no person."""
-ACCESS_KEYS = _key_parameters(ACCESS_STATES, ACCESS_KEYS_SORTED)
+ACCESS_KEYS = _key_parameters(STATES, ACCESS_KEYS_SORTED)
 MEMBERS = [
     filters.text_parameter("prefix", "only people whose addresses begin so"),
     filters.choice_parameter(
@@ -66,8 +65,7 @@ MEMBERS = [
 
 def keys_asked(request: Request, rows: QuerySet[Key]) -> QuerySet[Key]:
     """Those of the keys that the address asks for. Raises Invalid."""
-    has_end = rows.model is ApiKey
-    state = filters.choice_of(request, "state", STATES if has_end else ACCESS_STATES)
+    state = filters.choice_of(request, "state", STATES)
     wanted = {
         "name__startswith": filters.text_of(request, "name_prefix"),
         "user__email": filters.text_of(request, "owner").lower(),
@@ -76,14 +74,14 @@ def keys_asked(request: Request, rows: QuerySet[Key]) -> QuerySet[Key]:
     if before is not None:
         rows = rows.filter(Q(last_used_at__lt=before) | Q(last_used_at=None))
     if state:
-        rows = rows.filter(_in_state(state, now, has_end=has_end))
+        rows = rows.filter(_in_state(state, now))
     return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
-def _in_state(state: str, now: datetime, *, has_end: bool) -> Q:
+def _in_state(state: str, now: datetime) -> Q:
     """As `ApiKey.state_at` has it: the first of these that is true says what a key is."""
     revoked, asleep = Q(revoked_at__isnull=False), Q(sso_until__isnull=False, sso_until__lte=now)
-    expired = Q(expires_at__isnull=False, expires_at__lte=now) if has_end else Q(pk__in=[])
+    expired = Q(expires_at__isnull=False, expires_at__lte=now)
     return {
         "revoked": revoked,
         "expired": ~revoked & expired,

@@ -21,6 +21,7 @@ from controlplane.accounts.member_serializers import (
     RoleSerializer,
 )
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
+from controlplane.accounts.scopes import BUILT_IN
 from controlplane.api import dry_runs, pagination, sorting
 from controlplane.core.errors import NotFound
 from controlplane.tenants import invitations
@@ -54,7 +55,7 @@ def _with_another_role(request: Request, ids: Mapping[str, Any], _changed: Colle
         caller=caller_of(request),
         **ids,
         stays_owner=request.data.get("role") == Role.OWNER,
-        is_custom="custom_role" in request.data,
+        is_custom="custom_role" in request.data or request.data.get("role") in BUILT_IN,
     )
 
 
@@ -154,8 +155,7 @@ class InvitationsApi(APIView):
         invitation, token = joining.invite(
             organisation=caller.organisation,
             inviter=caller.person,
-            email=body.validated_data["email"],
-            role=Role(body.validated_data["role"]),
+            **body.validated_data,
         )
         link = request.build_absolute_uri(reverse("console:invitation", args=[token])) if token else None
         headers = {"Cache-Control": "no-store"} if token else {}

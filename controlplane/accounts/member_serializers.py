@@ -66,10 +66,11 @@ class RoleSerializer(StrictSerializer):
 
 
 class InviteSerializer(StrictSerializer):
-    """Whom to invite, and as what."""
+    """Whom to invite, and as what: `role`, or `custom_role`."""
 
     email = AddressField()
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = serializers.ChoiceField(choices=Role.choices, required=False)
+    custom_role = StrictCharField(max_length=32, required=False, help_text="id of a role of the organisation's own")
 
 
 class InvitationSerializer(serializers.Serializer[Any]):
@@ -77,7 +78,8 @@ class InvitationSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     email = serializers.EmailField()
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = serializers.ChoiceField(choices=Role.choices, help_text="viewer where there is a custom_role, which decides")
+    custom_role = NamedSerializer(allow_null=True, help_text="in place of role; null: none")
     invited_by = serializers.EmailField(source="invited_by.email")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(help_text="from then on the link leads nowhere")

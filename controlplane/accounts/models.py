@@ -68,6 +68,7 @@ class LinkPurpose(models.TextChoices):
     VERIFY = "verify"
     CHANGE = "change"
     RESET = "reset"
+    BROWSER = "browser"
 
 
 class MailedLink(models.Model):
@@ -174,6 +175,7 @@ class DoorKind(models.TextChoices):
     """What somebody has done at the door with an address."""
 
     RESET = "reset"  # they have forgotten the password
+    BROWSER = "browser"  # they are kept out, where nobody has signed in before
     FAILED = "failed"  # they have not got in
 
 
@@ -241,7 +243,8 @@ class ServiceAccount(models.Model):
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
-                condition=models.Q(role__in=(Role.MEMBER, Role.VIEWER)), name="no_service_account_owns"
+                condition=models.Q(role__in=(Role.OPERATOR, Role.BILLING, Role.MEMBER, Role.VIEWER)),
+                name="no_service_account_owns",
             ),
             models.CheckConstraint(
                 condition=models.Q(custom_role__isnull=True) | models.Q(role=Role.VIEWER),
@@ -354,6 +357,8 @@ class AccessKey(models.Model):
     name = models.CharField(max_length=128)
     secret_id = models.CharField(max_length=32, unique=True)
     made_with = models.CharField(max_length=16)  # fingerprint of the installation key
+    expires_at = models.DateTimeField(null=True)  # null: never
+    expiry_told_at = models.DateTimeField(null=True)  # its owner has had a mail
     sso_until = models.DateTimeField(null=True)  # key_rules.SSO_LASTS; null: not made by an organisation's provider
     created_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
@@ -361,8 +366,19 @@ class AccessKey(models.Model):
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
+    class Meta:
+        """Those that expire soon are looked for."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="access_key_expiry")
+        ]
+
     def __str__(self) -> str:
         return f"{self.name} ({self.secret_id})"
+
+    def has_expired_at(self, now: datetime) -> bool:
+        """Whether nothing is signed with it any more."""
+        return self.expires_at is not None and self.expires_at <= now
 
     def is_asleep_at(self, now: datetime) -> bool:
         """As of an API key: whether its person would have to sign in by the provider before anything is signed with it again."""

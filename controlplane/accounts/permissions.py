@@ -113,6 +113,17 @@ class OwnerPermission(RolePermission):
         return True
 
 
+class BillingPermission(RolePermission):
+    """Everyone looks who may; owners and billing change."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Raises what is to be answered; True otherwise."""
+        super().has_permission(request, view)
+        if request.method not in SAFE_METHODS and not caller_of(request).may_manage_billing:
+            raise Forbidden("only owners of the organisation and its billing role decide this")
+        return True
+
+
 class OwnersAlonePermission(RolePermission):
     """Owners alone, looking included."""
 

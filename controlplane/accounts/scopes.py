@@ -28,6 +28,9 @@ service account.
 A role of an organisation's own (`of_role`) is made of the same scopes, each to look or to change, and asked by the same table. It
 opens no scope of its own: whoever has it makes keys for themselves, which do what the role and the key both allow (`both`).
 
+Operators and billing, two of the roles that every organisation has, are made of scopes as well (`BUILT_IN`). Billing changes
+what no role of an organisation's own may: budgets and the price plan.
+
 A key of some instances finds these alone. What concerns the organisation as a whole is not for it.
 """
 
@@ -140,6 +143,7 @@ class Limits:
     is_role: bool = False  # a role of the organisation's own is part of it
     is_whole_key: bool = True  # the key beside the role has no limits, or there is none
     finds: bool | None = None  # names of instances; None: as the scopes say
+    closed: tuple[str, ...] = ()  # addresses that are not open, whatever their scope
 
     @property
     def is_none(self) -> bool:
@@ -180,7 +184,7 @@ class Limits:
             return
         if self.is_role and self.is_whole_key and any(_begins(text, each) for each in OF_ONESELF):
             return
-        scope = scope_of(text)
+        scope = None if any(_begins(text, each) for each in self.closed) else scope_of(text)
         self._admit_scope(scope, changes=changes)
         self._admit_instance(text, ids.get("instance_id"), changes=changes)
         if scope == MESSAGES:
@@ -213,6 +217,16 @@ class Limits:
         if topic == AUDIT_TOPIC:
             self._admit_scope(AUDIT, changes=False)
 
+    @property
+    def pays(self) -> bool:
+        """Whether it may pay in advance for what it buys."""
+        return not self.closed
+
+    def admit_paying(self) -> None:
+        """The same. Raises Forbidden."""
+        if not self.pays:
+            raise Forbidden("your role does not pay in advance: leave it out, or ask an owner", code="not_in_role")
+
     def admit_config(self, config: Collection[str]) -> None:
         """Whether it may set these members of an instance's configuration. Raises Forbidden."""
         guards = sorted(GUARDS.intersection(config))
@@ -236,8 +250,17 @@ def of_role(scopes: Mapping[str, str], instances: Collection[str] | None) -> Lim
     )
 
 
+PAYING = (f"{_INSTANCE}/prepaid", "prepaid-price")
+"""Paying in advance is of those who run instances, but for operators: they see no payments."""
+BUILT_IN: Mapping[str, Limits] = {
+    "operator": Limits(scopes=frozenset(CHANGING), looks=frozenset({READ}), is_role=True, closed=PAYING),
+    "billing": Limits(scopes=frozenset({BILLING}), looks=frozenset({BILLING}), is_role=True),
+}
+"""Of tenants.models.Role, those that are made of scopes. An owner, a member and a viewer are not."""
+
+
 def both(key: Limits, role: Limits) -> Limits:
-    """What a key may do whose owner has a role of the organisation's own: what both allow."""
+    """What a key may do whose owner has a role that is made of scopes: what both allow."""
     ids = [each.instances for each in (key, role) if each.instances is not None]
     return Limits(
         scopes=frozenset(each for each in SCOPES if key.covers(each, changes=True) and role.covers(each, changes=True)),
@@ -250,6 +273,7 @@ def both(key: Limits, role: Limits) -> Limits:
         is_role=True,
         is_whole_key=key.is_none,
         finds=key.covers(NAMES, changes=False) and role.covers(NAMES, changes=False),
+        closed=role.closed,
     )
 
 

@@ -11,7 +11,7 @@ from django.db.models import Q
 from controlplane.accounts import access_keys, keys, standing
 from controlplane.accounts.key_use import is_from, use_note, use_refused
 from controlplane.accounts.models import AccessKey, ApiKey, ServiceAccount, User
-from controlplane.accounts.scopes import MESSAGES, NO_LIMITS, Limits, both, of_role
+from controlplane.accounts.scopes import BUILT_IN, MESSAGES, NO_LIMITS, Limits, both, of_role
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
 from controlplane.core.origin import came_by, current
@@ -60,9 +60,14 @@ class Caller:
             limits = self.key.limits
             is_bound = limits.is_bound or self.is_by_earlier_secret
             limits = replace(limits, is_bound=is_bound, is_of_person=self.user is not None)
-        if self.custom_role is None:
-            return limits
-        return both(limits, of_role(self.custom_role.scopes, self.custom_role.instances))
+        if self.custom_role is not None:
+            return both(limits, of_role(self.custom_role.scopes, self.custom_role.instances))
+        return both(limits, BUILT_IN[self.role]) if self.is_in_scopes else limits
+
+    @property
+    def is_in_scopes(self) -> bool:
+        """Whether the role is made of scopes: one of the organisation's own, operators and billing."""
+        return is_in_scopes(self.role, self.custom_role)
 
     @property
     def is_operator(self) -> bool:
@@ -80,11 +85,11 @@ class Caller:
 
     @property
     def may_change(self) -> bool:
-        """Everyone but a viewer. With a role of the organisation's own: on a page what that is about, else anything at all.
+        """Everyone but a viewer. With a role that is made of scopes: on a page what that is about, else anything at all.
 
         By REST, `limits` has decided already what.
         """
-        if self.custom_role is None:
+        if not self.is_in_scopes:
             return self.role != Role.VIEWER
         if self.page is not None:
             return self.limits.covers(self.page, changes=True)
@@ -102,7 +107,7 @@ class Caller:
     @property
     def may_read_messages(self) -> bool:
         """Everyone but a viewer sees what stands in messages; viewers see where they are and how large."""
-        if self.custom_role is not None:
+        if self.is_in_scopes:
             return self.limits.covers(MESSAGES, changes=False)
         return self.role != Role.VIEWER
 
@@ -110,6 +115,11 @@ class Caller:
     def may_manage(self) -> bool:
         """Owners decide who belongs to the organisation."""
         return self.role == Role.OWNER and self.user is not None and self.custom_role is None
+
+    @property
+    def may_manage_billing(self) -> bool:
+        """Owners and billing decide what is paid for, and how: budgets and the price plan."""
+        return self.may_manage or (self.role == Role.BILLING and self.custom_role is None)
 
     def admit(self, *, changes: bool) -> None:
         """Whether this person may act in the organisation at all, whatever their role. Raises Forbidden.
@@ -134,6 +144,11 @@ class SigningCaller:
     key: AccessKey
     caller: Caller
     secret: str = field(repr=False)
+
+
+def is_in_scopes(role: str, custom_role: CustomRole | None) -> bool:
+    """Whether a role is made of scopes."""
+    return custom_role is not None or role in BUILT_IN
 
 
 def caller_in(*, user: User, organisation_id: str) -> Caller:
@@ -210,11 +225,13 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
     """Whose signatures bear this SecretId; None: nobody's. The caller is known only once a signature has been verified."""
     if not access_keys.is_secret_id(secret_id):
         return None
+    now = SYSTEM_CLOCK.now()
     key = (
         AccessKey.objects.unscoped("the key decides the organisation")
         .select_related("user", "organisation")
         .filter(
-            Q(sso_until=None) | Q(sso_until__gt=SYSTEM_CLOCK.now()),
+            Q(sso_until=None) | Q(sso_until__gt=now),
+            Q(expires_at=None) | Q(expires_at__gt=now),
             secret_id=secret_id,
             revoked_at__isnull=True,
             user__is_active=True,
@@ -258,7 +275,7 @@ def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
     rows = Membership.objects.filter(organisation=key.organisation, user=key.user).select_related("custom_role")
     membership = rows.first()
     presented = key if isinstance(key, ApiKey) else None
-    if membership is None or (presented is None and membership.custom_role is not None):
+    if membership is None or (presented is None and is_in_scopes(membership.role, membership.custom_role)):
         return None  # what is signed is not asked by address: the table of scopes says nothing of it
     return Caller(
         key.user,
@@ -271,9 +288,9 @@ def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
 
 
 def api_keys_of(caller: Caller) -> QuerySet[ApiKey]:
-    """Keys that the caller is shown: with a role of the organisation's own those that are theirs, else all."""
+    """Keys that the caller is shown: with a role that is made of scopes those that are theirs, else all."""
     rows = api_key_list(organisation=caller.organisation)
-    if caller.custom_role is None:
+    if not caller.is_in_scopes:
         return rows
     return rows.filter(user=caller.user, service_account=caller.service_account)
 

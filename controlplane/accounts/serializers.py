@@ -19,9 +19,14 @@ SSO_HELP = "made in a session of single sign-on: good until then, and longer onc
 
 
 class AccessKeyCreateSerializer(StrictSerializer):
-    """What a new access key is to be called."""
+    """What a new access key is to be called, and when it ends."""
 
     name = StrictCharField(max_length=128)
+    expires_at = serializers.DateTimeField(
+        required=False,
+        allow_null=True,
+        help_text="left out: in 90 days; null: never. Its owner has a mail seven days before",
+    )
 
 
 class ApiKeyCreateSerializer(StrictSerializer):
@@ -116,6 +121,7 @@ class AccessKeySerializer(serializers.Serializer[Any]):
     secret_id = serializers.CharField(help_text="SecretId of the SDK")
     owner = serializers.EmailField(source="user.email")
     created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="from then on nothing is signed; null: never")
     last_used_at = serializers.DateTimeField(allow_null=True)
     sso_until = serializers.DateTimeField(allow_null=True, help_text=SSO_HELP)
     revoked_at = serializers.DateTimeField(allow_null=True)

@@ -1,7 +1,7 @@
 """Service accounts: identities of an organisation without a person. Owners make them, and make API keys for them.
 
 =========  =====================================================================================================
-made       by an owner, as member or viewer. An owner it cannot be: no row of the database can say so
+made       by an owner, in any role but theirs. An owner it cannot be: no row of the database can say so
 acts       by its API keys, within its role and within what each key is limited to
 never      signs in; makes, rotates or revokes keys; changes members, invitations or service accounts
 disabled   its keys are refused from the next request on, and good again as soon as it is enabled
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST = 50
 """Of an organisation."""
 LONGEST_DESCRIPTION = 512
-ROLES = (Role.MEMBER, Role.VIEWER)
+ROLES = (Role.OPERATOR, Role.BILLING, Role.MEMBER, Role.VIEWER)
 ROLE_CHOICES = [(role.value, role.label) for role in ROLES]
 
 

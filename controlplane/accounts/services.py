@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from controlplane.accounts import access_keys, key_rules, keys
 from controlplane.accounts.identity import links, second_factor
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, LinkPurpose, User
+from controlplane.accounts.scopes import BUILT_IN
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
@@ -24,7 +27,7 @@ from controlplane.tenants.models import Membership, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from controlplane.tenants.models import Organisation
 
@@ -364,15 +367,25 @@ def organisation_keys_revoke(*, organisation: Organisation, actor: str, clock: C
 
 @transaction.atomic
 def access_key_create(
-    *, organisation: Organisation, user: User, name: str, by: ApiKey | None = None, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    user: User,
+    name: str,
+    by: ApiKey | None = None,
+    expires_at: datetime | timedelta | None = key_rules.ACCESS_KEY_LIFE,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[AccessKey, str]:
     """A new access key, and its secret, which is shown this one time; `by` is the API key that asks for it, if one does.
 
+    `expires_at`: a moment, or so long after now; None: never.
+
     Raises Invalid, Unsupported, Forbidden, Unauthenticated.
     """
-    name = name_checked(name)
+    name, now = name_checked(name), clock.now()
+    until = now + expires_at if isinstance(expires_at, timedelta) else key_rules.expiry_checked(expires_at, now)
     _keys_may_be_made(organisation, user, by)
-    if Membership.objects.filter(organisation=organisation, user=user, custom_role__isnull=False).exists():
+    in_scopes = Q(custom_role__isnull=False) | Q(role__in=BUILT_IN)
+    if Membership.objects.filter(in_scopes, organisation=organisation, user=user).exists():
         raise Forbidden("access keys are for the roles owner, member and viewer", code="not_in_role")
     installed = access_keys.installation_keys(settings.ENVIRONMENT.secret("access_key_secret"))
     if not installed:
@@ -386,12 +399,13 @@ def access_key_create(
         secret_id=access_keys.secret_id(source),
         made_with=access_keys.fingerprint(installed[0]),
         sso_until=_sso_until(by, None),
-        created_at=clock.now(),
+        expires_at=until,
+        created_at=now,
     )
     key.save(force_insert=True)
-    detail = {"name": key.name, "secret_id": key.secret_id} | (
-        {} if key.sso_until is None else {"single_sign_on": True}
-    )
+    detail: dict[str, Any] = {"name": key.name, "secret_id": key.secret_id}
+    detail["expires_at"] = until and until.astimezone(UTC).isoformat()
+    detail |= {} if key.sso_until is None else {"single_sign_on": True}
     audit.record(organisation=organisation, actor=user.email, action="access_key.create", target=key.id, detail=detail)
     return key, access_keys.secret_of(installed[0], key.secret_id)
 

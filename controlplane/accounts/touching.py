@@ -57,7 +57,7 @@ def by_rotating(*, key_id: str, overlap_s: int) -> Touched:
 
 
 def by_another_role(*, caller: Caller, membership_id: int, stays_owner: bool, is_custom: bool) -> Touched:
-    """The member's keys, and what they have invited as an owner. `is_custom`: the new role is one of the organisation's own."""
+    """The member's keys, and what they have invited as an owner. `is_custom`: the new role is made of scopes."""
     organisation = caller.organisation
     membership = member_list(organisation=organisation).filter(pk=membership_id).first()
     if membership is None:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import OwnerPermission, caller_of
+from controlplane.accounts.permissions import BillingPermission, caller_of
 from controlplane.api import dry_runs
 from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.billing import selectors
@@ -76,7 +76,7 @@ class PlanChoiceSerializer(StrictSerializer):
 class PlanApi(APIView):
     """/api/v1/plan."""
 
-    permission_classes = (OwnerPermission,)
+    permission_classes = (BillingPermission,)
 
     @extend_schema(operation_id="plan_get", responses=PlansSerializer, tags=["bill"])
     def get(self, request: Request) -> Response:
@@ -86,7 +86,7 @@ class PlanApi(APIView):
     @extend_schema(operation_id="plan_choose", request=PlanChoiceSerializer, responses=PlansSerializer, tags=["bill"])
     @dry_runs.rehearsed()
     def put(self, request: Request) -> Response:
-        """Another plan, for hours that have not begun; owners decide. It takes the place of a change that is to come."""
+        """Another plan, for hours that have not begun. It takes the place of a change that is to come."""
         body = PlanChoiceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = caller_of(request)

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import OwnerPermission, caller_of
+from controlplane.accounts.permissions import BillingPermission, caller_of
 from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.budgets import selectors, services
 from controlplane.budgets.serializers import (
@@ -44,7 +44,7 @@ PARAMETERS = [
 class BudgetsApi(APIView):
     """/api/v1/budgets."""
 
-    permission_classes = (OwnerPermission,)
+    permission_classes = (BillingPermission,)
 
     @extend_schema(responses=BudgetPageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
@@ -62,7 +62,7 @@ class BudgetsApi(APIView):
     @extend_schema(request=BudgetCreateSerializer, responses={201: BudgetSerializer}, tags=TAGS)
     @dry_runs.rehearsed(makes=True)
     def post(self, request: Request) -> Response:
-        """What a month may cost, of one instance or of all; owners decide. Looked at every five minutes. At most 50."""
+        """What a month may cost, of one instance or of all. Looked at every five minutes. At most 50."""
         body = BudgetCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         caller = caller_of(request)
@@ -73,7 +73,7 @@ class BudgetsApi(APIView):
 class BudgetApi(APIView):
     """/api/v1/budgets/{budget_id}."""
 
-    permission_classes = (OwnerPermission,)
+    permission_classes = (BillingPermission,)
 
     @extend_schema(
         responses={200: BudgetSerializer, 304: preconditions.KNOWN},

@@ -64,6 +64,12 @@ def owners_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
     return _tenant_page(view, lambda caller: caller.may_manage, "only owners of the organisation decide this")
 
 
+def billing_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Everyone looks who may; owners and billing change."""
+    refusal = "only owners of the organisation and its billing role decide this"
+    return _tenant_page(view, lambda caller: caller.may_manage_billing, refusal)
+
+
 def staff_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Operators of the service. Nobody else learns that there is such a page."""
 

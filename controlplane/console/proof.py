@@ -42,15 +42,30 @@ NOT_CARRIED = ("csrfmiddlewaretoken", "proof", "proof_passkey", "proof_back")
 
 def proof_asked(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Around a view whose forms are dangerous, inside the decorator that says who may open it."""
+    return proof_asked_where(lambda _request: True)(view)
 
-    @wraps(view)
-    @sensitive_post_parameters("proof")
-    def page(request: HttpRequest, *args: Any, **names: Any) -> HttpResponse:
-        if request.method in SAFE or is_proved(request):
-            return view(request, *args, **names)
-        return _asked(request) or view(request, *args, **names)
 
-    return page
+def proof_asked_where(
+    is_meant: Callable[[HttpRequest], bool],
+) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+    """The same, of a view of which some forms alone are dangerous: those of which `is_meant` is true.
+
+    It has to ask exactly what the view asks to tell its forms apart: a request that names two buttons at once must not do
+    here the one and there the other. The view's `asks_proof` says that it asks, for the test that knows all pages.
+    """
+
+    def around(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        @wraps(view)
+        @sensitive_post_parameters("proof")
+        def page(request: HttpRequest, *args: Any, **names: Any) -> HttpResponse:
+            if request.method in SAFE or not is_meant(request) or is_proved(request):
+                return view(request, *args, **names)
+            return _asked(request) or view(request, *args, **names)
+
+        page.asks_proof = True  # type: ignore[attr-defined]
+        return page
+
+    return around
 
 
 def is_proved(request: HttpRequest) -> bool:

@@ -63,7 +63,15 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses, passkeys, passwords, second_factor, sessions, signing_up
+from controlplane.console.views.identity import (
+    addresses,
+    browsers,
+    passkeys,
+    passwords,
+    second_factor,
+    sessions,
+    signing_up,
+)
 
 app_name = "console"
 
@@ -80,6 +88,8 @@ urlpatterns = [
     path("sign-in/code", accounts.sign_in_code, name="sign_in_code"),
     path("sign-in/passkey", accounts.sign_in_passkey, name="sign_in_passkey"),
     path("passkeys/challenge", passkeys.challenge, name="passkey_challenge"),
+    path("sign-in/link", browsers.asked, name="sign_in_link"),
+    path("sign-in/browser/<str:token>", browsers.used, name="sign_in_browser"),
     path("sign-in/sso", sso.sign_in, name="sign_in_sso"),
     path("sign-in/sso/back/<id:whose>", sso.back, name="sso_back"),
     path("sign-out", accounts.sign_out, name="sign_out"),

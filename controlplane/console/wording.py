@@ -128,6 +128,7 @@ NAMES = (
     *"isolated restoring begun refused critical OK".split(),
     *"cancelling cancelled expired asked moving skipped sent stopped healthy degraded unhealthy unknown starting behind".split(),
     *"queued over silent active late owner member viewer Owner Member Viewer Planning Proposed Running Paused Cancelling".split(),
+    *"operator billing Operator Billing".split(),
     *"Cancelled Failed Done Succeeded Expired Waiting Asked Moving Skipped Sent Email Webhook email webhook alarm test".split(),
     *"Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
     *"confirm issued brought none kept missed reported auto light dark".split(),

@@ -133,7 +133,10 @@ class InstancesApi(APIView):
         """A new instance. The operation says when it can be used."""
         body = InstanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        caller_of(request).limits.admit_config(body.validated_data.get("config") or ())
+        limits = caller_of(request).limits
+        limits.admit_config(body.validated_data.get("config") or ())
+        if body.validated_data.get("prepaid_months") is not None:
+            limits.admit_paying()
         who: dict[str, Any] = {"organisation": caller_of(request).organisation, "actor": caller_of(request).actor}
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(outlooks.buying(**who, **body.validated_data))

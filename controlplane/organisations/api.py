@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from controlplane.accounts import touching
 from controlplane.accounts.member_serializers import OrganisationMemberSerializer
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of, staff_note
+from controlplane.accounts.scopes import BUILT_IN
 from controlplane.api import dry_runs
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, NotFound
@@ -66,7 +67,7 @@ def _handed(request: Request, _ids: Mapping[str, Any], changed: Collection[str])
     if not asked:
         return new
     own = member_list(organisation=caller.organisation).get(user=caller.person)
-    is_custom = "custom_role" in asked
+    is_custom = "custom_role" in asked or asked.get("step_down_to") in BUILT_IN
     return (
         *new,
         *touching.by_another_role(caller=caller, membership_id=own.pk, stays_owner=False, is_custom=is_custom),

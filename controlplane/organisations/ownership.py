@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.models import ApiKey, User
     from controlplane.tenants.models import Membership, Organisation
 
-STEP_DOWN_TO = (Role.MEMBER, Role.VIEWER)
+STEP_DOWN_TO = (Role.OPERATOR, Role.BILLING, Role.MEMBER, Role.VIEWER)
 NOT_LOOKED_UP = "whether another organisation has this name is not said before it is renamed: then it would be refused"
 STEP_DOWN_CHOICES = [(role.value, role.label) for role in STEP_DOWN_TO]
 

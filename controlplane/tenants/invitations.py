@@ -20,7 +20,7 @@ from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.tenants import in_use
-from controlplane.tenants.models import Invitation, Role
+from controlplane.tenants.models import CustomRole, Invitation, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ _BY_AN_OWNER = Q(
 def invitation_list(*, organisation: Organisation) -> QuerySet[Invitation]:
     """Those that are open, expired ones too, the newest first."""
     rows = Invitation.objects.for_organisation(organisation).filter(_OPEN)
-    return rows.select_related("invited_by").order_by("-created_at", "id")
+    return rows.select_related("invited_by", "custom_role").order_by("-created_at", "id")
 
 
 @transaction.atomic
@@ -57,16 +57,25 @@ def invitation_create(
     inviter: Person,
     email: str,
     role: Role,
+    custom_role: CustomRole | None = None,
     is_mailed: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Invitation, str]:
     """An invitation, and the token of its link: the only time that it can be seen. An earlier one of this address ends.
 
+    With `custom_role`, which the organisation must have, `role` is a viewer's.
+
     Whether somebody has signed up with the address makes no difference, and is not said. `is_mailed`: the caller sends the
     token to the address and shows it to nobody. Raises Invalid beside `email`,
-    Conflict where too many are open.
+    NotFound for a role that there is not, Conflict where too many are open.
     """
     in_use.locked(organisation)
+    if custom_role is not None:
+        # Under the lock: whoever deletes the role waits for it, or has done so.
+        custom_role = CustomRole.objects.for_organisation(organisation).filter(pk=custom_role.pk).first()
+        if custom_role is None:
+            raise NotFound("no such role")
+        role = Role.VIEWER
     email = email.strip().lower()
     if organisation.memberships.filter(user__email=email).exists():
         raise Invalid.field("email", f"the organisation has a member {email} already")
@@ -81,6 +90,7 @@ def invitation_create(
         organisation=organisation,
         email=email,
         role=role.value,
+        custom_role=custom_role,
         digest=_digest(token),
         invited_by_id=inviter.pk,
         created_at=now,
@@ -121,6 +131,18 @@ def invitations_end_all(*, organisation: Organisation, actor: str, clock: Clock 
     _withdraw(Invitation.objects.for_organisation(organisation).filter(_OPEN), actor, clock.now())
 
 
+def role_leave(custom_role: CustomRole) -> bool:
+    """Whether no link brings anybody in with this role any more: those that were used or withdrawn name it no longer.
+
+    The audit trail goes on saying what they were made with.
+    """
+    rows = Invitation.objects.for_organisation(custom_role.organisation).filter(custom_role=custom_role)
+    if rows.filter(_OPEN).exists():
+        return False
+    rows.update(custom_role=None)
+    return True
+
+
 def _withdraw(invitations: Iterable[Invitation], actor: str, now: datetime) -> None:
     """Each with an entry of its own in the audit trail."""
     for invitation in invitations:
@@ -136,7 +158,7 @@ def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
 
 def _found(clock: Clock, **which: object) -> Invitation:
     rows = Invitation.objects.unscoped("whoever has the link is not a member yet").filter(_OPEN, _BY_AN_OWNER)
-    found = rows.filter(**which, expires_at__gt=clock.now()).select_related("organisation", "invited_by")
+    found = rows.filter(**which, expires_at__gt=clock.now()).select_related("organisation", "invited_by", "custom_role")
     invitation = found.first()
     if invitation is None:
         raise NotFound("this link is not valid any more: sign in if you have joined by it, or else ask for a new one")
@@ -172,5 +194,6 @@ def _audit(invitation: Invitation, actor: str, action: str) -> None:
         actor=actor,
         action=action,
         target=invitation.email,
-        detail={"role": invitation.role, "invitation": invitation.id},
+        detail={"role": invitation.role, "invitation": invitation.id}
+        | ({"custom_role": invitation.custom_role_id} if invitation.custom_role_id else {}),
     )

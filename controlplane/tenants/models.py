@@ -14,7 +14,9 @@ class Role(models.TextChoices):
     """What a member may do. The table of what each role allows is in services."""
 
     OWNER = "owner"  # everything, and the members themselves
-    MEMBER = "member"  # everything about instances and topics
+    OPERATOR = "operator"  # everything about instances and topics; no bills, nothing paid in advance, no members
+    BILLING = "billing"  # bills, budgets and the price plan, and nothing else
+    MEMBER = "member"  # everything about instances and topics, and looks at bills and members
     VIEWER = "viewer"  # looks, changes nothing
 
 
@@ -118,6 +120,8 @@ class Invitation(models.Model):
     organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="+")
     email = models.EmailField()
     role = models.CharField(max_length=16, choices=Role)
+    # In place of `role`, which is a viewer's then. It is not deleted while the link may be used.
+    custom_role = models.ForeignKey(CustomRole, models.PROTECT, null=True, related_name="invitations")
     digest = models.CharField(max_length=64, unique=True)
     invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     created_at = models.DateTimeField()
@@ -137,7 +141,11 @@ class Invitation(models.Model):
                 fields=["organisation", "email"],
                 condition=models.Q(accepted_at__isnull=True, withdrawn_at__isnull=True),
                 name="one_open_invitation_of_an_address",
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(custom_role__isnull=True) | models.Q(role=Role.VIEWER),
+                name="invited_with_a_custom_role_is_a_viewer_beside",
+            ),
         ]
 
     def __str__(self) -> str:

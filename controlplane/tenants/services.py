@@ -72,21 +72,25 @@ def organisation_rename(*, organisation: Organisation, actor: str, name: str) ->
     return row
 
 
-def membership_set(*, organisation: Organisation, user: Person, role: Role) -> Membership:
-    """Put a person into an organisation, or change the role."""
+def membership_set(
+    *, organisation: Organisation, user: Person, role: Role, custom_role: CustomRole | None = None
+) -> Membership:
+    """Put a person into an organisation, or change the role. With `custom_role`, `role` is a viewer's."""
     membership, _ = Membership.objects.update_or_create(
-        organisation=organisation, user_id=user.pk, defaults={"role": role.value, "custom_role": None}
+        organisation=organisation, user_id=user.pk, defaults={"role": role.value, "custom_role": custom_role}
     )
     return membership
 
 
 @transaction.atomic
-def member_add(*, organisation: Organisation, actor: str, user: Person, role: Role) -> Membership:
+def member_add(
+    *, organisation: Organisation, actor: str, user: Person, role: Role, custom_role: CustomRole | None = None
+) -> Membership:
     """Bring a person into an organisation. Whoever is in it keeps the role that they have."""
     membership = Membership.objects.filter(organisation=organisation, user=user.pk).first()
     if membership is None:
-        membership = membership_set(organisation=organisation, user=user, role=role)
-        _audit(organisation, actor, "member.add", user, role)
+        membership = membership_set(organisation=organisation, user=user, role=role, custom_role=custom_role)
+        _audit(organisation, actor, "member.add", user, role, custom_role)
     return membership
 
 
@@ -160,11 +164,18 @@ def _keep_an_owner(organisation: Organisation, leaving: Membership) -> None:
         raise Conflict("an organisation needs an owner: make someone else one first", code="last_owner")
 
 
-def _audit(organisation: Organisation, actor: str, action: str, user: Person, role: Role) -> None:
+def _audit(
+    organisation: Organisation,
+    actor: str,
+    action: str,
+    user: Person,
+    role: Role,
+    custom_role: CustomRole | None = None,
+) -> None:
     audit.record(
         organisation=organisation,
         actor=actor,
         action=action,
         target=user.email,
-        detail={"role": role.value},
+        detail={"role": role.value} | ({} if custom_role is None else {"custom_role": custom_role.id}),
     )

@@ -21,6 +21,7 @@ def strangers(console: Console) -> dict[str, str]:
         "prices-wrong": "/prices?plan=pro&bandwidth_mib_per_s=-1&storage_gib=&partitions=x",
         "sign-in": "/sign-in",
         "sign-in-sso": "/sign-in/sso",
+        "sign-in-link": "/sign-in/link",
         "sign-up": "/sign-up",
         "password-forgotten": "/password/forgotten",
         "nothing-here": "/nothing",

@@ -208,6 +208,163 @@ def test_rest_and_the_console_admit_the_same(alice, bob, instance, admin, flow_m
     assert opened or not role_limits.looks - {"members"} or only == ["ins-00000000"]
 
 
+@pytest.mark.parametrize("role", ["operator", "billing"])
+def test_rest_and_the_console_admit_the_same_to_roles_that_are_made_of_scopes(
+    alice, bob, instance, admin, flow_master, role
+):
+    assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
+    built_in_given(alice, bob, role)
+    at_bob = Client()
+    at_bob.force_login(bob.user)
+    opened = set()
+    for page, is_sent, method, address in (*PAIRS, ("instances/{i}/prepaid", False, "get", "instances/{i}/prepaid")):
+        at = f"/{bob.organisation.id}/{page.format(i=instance.id)}"
+        by_page = (at_bob.post(at, {}) if is_sent else at_bob.get(at)).status_code not in (403, 404)
+        url = f"/api/v1/{address.format(i=instance.id)}"
+        by_rest = getattr(bob.api, method)(url, *([{}] if is_sent else [])).status_code not in (403, 404)
+        assert by_page == by_rest, (page, is_sent)
+        opened |= {(address, is_sent)} if by_rest else set()
+    assert opened == OPENED[role]
+
+
+def built_in_given(alice, person, role):
+    answer = alice.api.patch(f"{MEMBERS}/{membership(person).pk}", {"role": role})
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["role"], answer.json()["custom_role"]) == (role, None)
+
+
+CLOSED_TO_OPERATORS = {
+    "instances/{i}/bill", "invoices", "budgets", "plan", "audit", "members", "invitations", "service-accounts", "roles",
+    "instances/{i}/prepaid",
+}  # fmt: skip
+OPENED = {
+    "operator": {(address, is_sent) for _, is_sent, _, address in PAIRS if address not in CLOSED_TO_OPERATORS},
+    "billing": {
+        ("instances/{i}/bill", False),
+        ("invoices", False),
+        ("budgets", False),
+        ("budgets", True),
+        ("plan", True),
+        ("api-keys", False),
+    },
+}
+
+
+def test_an_operator_runs_instances_and_pays_nothing_in_advance(alice, bob, instance, admin, flow_master):
+    built_in_given(alice, bob, "operator")
+    topics = f"/api/v1/instances/{instance.id}/topics"
+    assert bob.api.post(topics, {"name": "orders"}).status_code == 201
+    assert bob.api.get(f"{topics}/orders/messages").status_code == 200
+    problem(bob.api.post("/api/v1/instances", {**WANTED, "name": "x", "prepaid_months": 1}), 403, "not_in_role")
+    problem(bob.api.post(f"/api/v1/instances/{instance.id}/prepaid", {"months": 1}), 403, "not_in_role")
+    problem(bob.api.get("/api/v1/prepaid-price?months=1"), 403, "not_in_role")
+    for closed in (
+        "cost",
+        "invoices",
+        "statement",
+        "credit-notes",
+        "members",
+        "invitations",
+        "service-accounts",
+        "roles",
+    ):
+        problem(bob.api.get(f"/api/v1/{closed}"), 403, "not_in_role")
+    problem(bob.api.post("/api/v1/invitations", {"email": "x@example.com", "role": "owner"}), 403, "not_in_role")
+    at_bob = Client()
+    at_bob.force_login(bob.user)
+    page = at_bob.get(f"/{bob.organisation.id}/instances/new").content.decode()
+    assert "prepaid_months" not in page
+    assert "/prepaid" not in at_bob.get(f"/{bob.organisation.id}/instances/{instance.id}/settings").content.decode()
+
+
+def test_billing_makes_budgets_and_sees_no_message(alice, bob, instance, admin):
+    assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
+    built_in_given(alice, bob, "billing")
+    made = bob.api.post("/api/v1/budgets", {"name": "all", "amount": "100", "currency": "CNY"})
+    assert made.status_code in (201, 400), made.content  # 400: of its members, not of who asks
+    assert bob.api.get("/api/v1/cost").status_code == 200
+    for closed in ("topics", "topics/orders/messages", "groups", "users", "acls", "alarms"):
+        problem(bob.api.get(f"/api/v1/instances/{instance.id}/{closed}"), 403, "not_in_role")
+    problem(bob.api.post("/api/v1/instances", WANTED), 403, "not_in_role")
+    assert [each["id"] for each in bob.api.get("/api/v1/instance-names").json()["items"]] == [instance.id]
+
+
+def test_a_key_of_theirs_does_no_more_than_the_role_and_of_before_no_more_either(alice, bob, instance, admin):
+    before = bob.api.post("/api/v1/api-keys", {"name": "as a member"}).json()["key"]
+    built_in_given(alice, bob, "billing")
+    topics = f"/api/v1/instances/{instance.id}/topics"
+    for text in (before, bob.api.post("/api/v1/api-keys", {"name": "now"}).json()["key"]):
+        problem(client_of(text).get(topics), 403, "not_in_role")
+        assert client_of(text).get("/api/v1/cost").status_code == 200
+    limited = bob.api.post("/api/v1/api-keys", {"name": "narrow", "scopes": ["topics"]}).json()["key"]
+    problem(client_of(limited).get(topics), 403, "scope_needed")
+    problem(client_of(limited).get("/api/v1/cost"), 403, "scope_needed")
+
+
+def test_a_service_account_may_be_an_operator(alice, instance, admin):
+    account = alice.api.post("/api/v1/service-accounts", {"name": "ci", "role": "operator"}).json()
+    key = alice.api.post(f"/api/v1/service-accounts/{account['id']}/keys", {"name": "k"}).json()["key"]
+    assert client_of(key).get(f"/api/v1/instances/{instance.id}/topics").status_code == 200
+    problem(client_of(key).get("/api/v1/invoices"), 403, "not_in_role")
+    problem(client_of(key).post("/api/v1/api-keys", {"name": "x"}), 403, "person_needed")
+
+
+def test_members_of_before_keep_what_they_may(alice, bob, instance, admin):
+    """Nobody's role is another one by an update."""
+    assert membership(bob).role == "member"
+    for open_to in (f"instances/{instance.id}/topics", "invoices", "members"):
+        assert bob.api.get(f"/api/v1/{open_to}").status_code == 200
+
+
+# --- invited with one -----------------------------------------------------------------------------------------------------
+
+
+def test_an_invitation_brings_in_with_a_role_of_ones_own(alice, instance):
+    role_id = role_of(alice, scopes={"topics": "look"})
+    body = {"email": "dora@example.com", "custom_role": role_id}
+    made = alice.api.post("/api/v1/invitations", body)
+    assert made.status_code == 201, made.content
+    assert (made.json()["role"], made.json()["custom_role"]) == ("viewer", {"id": role_id, "name": "own"})
+    problem(alice.api.delete(f"{ROLES}/{role_id}"), 409, "role_in_use")
+    link = made.json()["link"].partition("testserver")[2]
+    page = Client().get(link).content.decode()
+    assert "with the role own" in page
+    Client().post(link, {"name": "Dora", "password": "water over the wheel"})
+    joined = Membership.objects.get(user__email="dora@example.com")
+    assert (joined.role, joined.custom_role_id) == ("viewer", role_id)
+    added = AuditEntry.objects.for_organisation(alice.organisation).get(action="member.add")
+    assert added.detail == {"role": "viewer", "custom_role": role_id}
+
+
+def test_a_role_that_links_of_before_named_can_be_deleted(alice):
+    role_id = role_of(alice)
+    made = alice.api.post("/api/v1/invitations", {"email": "dora@example.com", "custom_role": role_id}).json()
+    assert alice.api.delete(f"/api/v1/invitations/{made['id']}").status_code == 204
+    assert alice.api.delete(f"{ROLES}/{role_id}").status_code == 204
+
+
+def test_nobody_is_invited_with_a_role_of_others_or_with_two_or_none(alice, charlie):
+    theirs = charlie.api.post(ROLES, {"name": "own", "scopes": {"read": "look"}}).json()["id"]
+    body = {"email": "dora@example.com"}
+    foreign = alice.api.post("/api/v1/invitations", {**body, "custom_role": theirs})
+    missing = alice.api.post("/api/v1/invitations", {**body, "custom_role": "rol-00000000"})
+    problem(foreign, 404, "not_found")
+    assert foreign.json()["detail"].replace(theirs, "") == missing.json()["detail"].replace("rol-00000000", "")
+    for wrong in ({}, {"role": "member", "custom_role": role_of(alice)}):
+        problem(alice.api.post("/api/v1/invitations", {**body, **wrong}), 400, "invalid")
+
+
+def test_the_console_invites_with_one_too(alice):
+    role_id = role_of(alice, name="Night watch")
+    at_alice = Client()
+    at_alice.force_login(alice.user)
+    members = f"/{alice.organisation.id}/members"
+    page = at_alice.post(members, {"email": "dora@example.com", "role": role_id}).content.decode()
+    assert "Invitation for dora@example.com" in page
+    assert "Night watch" in page
+    assert at_alice.post(members, {"email": "erin@example.com", "role": "rol-00000000"}).status_code == 422
+
+
 def test_who_may_look_at_topics_changes_none(alice, bob, instance, admin):
     given_to(alice, bob, role_of(alice, scopes={"topics": "look"}))
     topics = f"/api/v1/instances/{instance.id}/topics"

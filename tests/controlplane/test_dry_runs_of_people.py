@@ -93,6 +93,8 @@ def test_an_access_key_would_be_made_and_neither_half_of_it_is_told(alice, dry, 
     environment = type(settings.ENVIRONMENT)
     monkeypatch.setattr(environment, "secret", lambda _self, _name: INSTALLATION_KEY)
     said = dry(alice.api.post, ACCESS_KEYS, {"name": "sdk"})
+    (before, until) = said["changes"].pop("expires_at")
+    assert (before, until is not None) == (None, True), "it would end one day, since nothing is said"
     assert said["changes"] == {"name": [None, "sdk"], "owner": [None, "alice@example.com"]}
     assert "slak" not in json.dumps(said)
 

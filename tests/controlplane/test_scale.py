@@ -179,6 +179,7 @@ def pages(alice, at_staff, first, rule_id):
         "invitation": token,
         "sign_up_confirm": sign_up_row(),
         "password_reset": link(purpose=LinkPurpose.RESET).rpartition("/")[2],
+        "sign_in_browser": link(purpose=LinkPurpose.BROWSER).rpartition("/")[2],
         "address_confirm": link(purpose=LinkPurpose.VERIFY).rpartition("/")[2],
     }
     ids = {

@@ -4,6 +4,7 @@ links      links by e-mail: one address, one purpose, used once
 letters    what mails say (pure)
 addresses  an address is confirmed, or changed for another one
 passwords  a forgotten one is replaced by e-mail
+browsers   a browser gets tries of its own by e-mail, whatever strangers do
 signing_up  a new person where the service sends mail: no account before the link is used
 engine     sessions as Django keeps them, with columns of ours
 sessions   those of a person: looked at, ended

@@ -1,4 +1,4 @@
-"""What strangers do at the door with somebody's address: a forgotten password, a sign-in that failed.
+"""What strangers do at the door with somebody's address: a forgotten password, a sign-in that failed, being kept out.
 
 A request writes down what was asked, whoever has the address or nobody. The worker looks whether there is an account, so that
 neither the answer nor its time tells. A note is taken by deleting it: of two workers one has it.
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RESETS_AN_HOUR = 3
 """Links to a new password for one account. They are good for an hour: whoever is refused the fourth has three that work."""
+BROWSERS_AN_HOUR = 3
+"""The same of links that let a new browser try, for the same reason."""
 AT_ONCE = 200
 LONGEST_ADDRESS = 64
 
@@ -56,6 +58,8 @@ def _answer(note: DoorNote, now: datetime) -> None:
     origin = Origin(note.request_id, note.address)
     if note.kind == DoorKind.RESET:
         _send_reset(user, origin, now)
+    elif note.kind == DoorKind.BROWSER:
+        _send_browser(user, origin, now)
     else:
         record_everywhere(user, "account.sign_in_failed", origin=origin, at=note.at)
 
@@ -68,3 +72,12 @@ def _send_reset(user: User, origin: Origin, now: datetime) -> None:
     link = links.link_make(user=user, purpose=LinkPurpose.RESET, address=user.email, now=now)
     links.letter_write(letter=letters.password_reset(link=link), address=user.email, now=now)
     record_everywhere(user, "account.password_ask", origin=origin, at=now)
+
+
+def _send_browser(user: User, origin: Origin, now: datetime) -> None:
+    lately = MailedLink.objects.filter(user=user, purpose=LinkPurpose.BROWSER, created_at__gt=now - timedelta(hours=1))
+    if not outbox.is_on() or lately.count() >= BROWSERS_AN_HOUR:
+        return
+    link = links.link_make(user=user, purpose=LinkPurpose.BROWSER, address=user.email, now=now)
+    links.letter_write(letter=letters.browser(link=link), address=user.email, now=now)
+    record_everywhere(user, "account.browser_ask", origin=origin, at=now)

@@ -73,6 +73,16 @@ def password_reset(*, link: str) -> Letter:
     )
 
 
+def browser(*, link: str) -> Letter:
+    """To an account at which somebody has tried too many passwords, and whose person may be in a browser of their own."""
+    return Letter(
+        "Sign in although somebody else is trying",
+        "Somebody has typed wrong passwords for the Sluice account with this address, and somebody who wants to sign in has asked"
+        " for this mail. If it was you, open this link in the browser in which you want to sign in:\n\n"
+        f"    {link}\n\nThe link works once, for an hour. It signs nobody in: your password is asked for after it. {_NOT_YOU}\n",
+    )
+
+
 def password_changed() -> Letter:
     """To an account that has another password now."""
     return Letter(
@@ -123,6 +133,16 @@ def api_key_expiring(*, prefix: str, expires_at: datetime) -> Letter:
         f"Your API key slc_{prefix}_… of Sluice expires on {expires_at:%Y-%m-%d} at {expires_at:%H:%M} UTC. From then on requests"
         " with it are refused.\n\nIf a program uses it, make another key on the page API keys, and give it to the program before"
         " that day.\n",
+    )
+
+
+def access_key_expiring(*, secret_id: str, expires_at: datetime) -> Letter:
+    """To whose access key it is. What they have called it is left out, since a tenant has written it."""
+    return Letter(
+        "An access key of yours expires soon",
+        f"Your access key {secret_id} of Sluice expires on {expires_at:%Y-%m-%d} at {expires_at:%H:%M} UTC. From then on what is"
+        " signed with it is refused.\n\nIf a program uses it, make another one (sluice access-key create), and give it to the"
+        " program before that day.\n",
     )
 
 

@@ -6,6 +6,7 @@ purpose    valid for what it proves
 verify     24 h      that whoever uses it reads the address of the account
 change     24 h      the same of the address that the account is to have
 reset      1 h       the same, and it is enough for another password
+browser    1 h       the same: the browser has tries of its own at signing in, and no more than that
 =========  ========= ===================================================================
 
 An earlier link stays good beside a later one: whoever asks often makes no link of somebody else worthless.
@@ -37,11 +38,13 @@ VALID_FOR: Mapping[str, timedelta] = {
     LinkPurpose.VERIFY: timedelta(hours=24),
     LinkPurpose.CHANGE: timedelta(hours=24),
     LinkPurpose.RESET: timedelta(hours=1),
+    LinkPurpose.BROWSER: timedelta(hours=1),
 }
 PAGES: Mapping[str, str] = {
     LinkPurpose.VERIFY: "console:address_confirm",
     LinkPurpose.CHANGE: "console:address_confirm",
     LinkPurpose.RESET: "console:password_reset",
+    LinkPurpose.BROWSER: "console:sign_in_browser",
 }
 MOST_A_DAY = 5
 """Of one purpose for one account."""

@@ -31,7 +31,7 @@ LISTED = columns(
     "last_used_address",
     "revoked_at",
 )
-ACCESS_LISTED = columns("id", "name", "secret_id", "owner", "created_at", "last_used_at", "revoked_at")
+ACCESS_LISTED = columns("id", "name", "secret_id", "owner", "created_at", "expires_at", "last_used_at", "revoked_at")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 ONCE = "The secret is shown this once."
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
@@ -156,7 +156,7 @@ def access_listed(
     ctx: typer.Context,
     name_prefix: NamePrefix = None,
     owner: Owner = None,
-    state: Annotated[Literal["active", "asleep", "revoked"] | None, typer.Option(help="By default all.")] = None,
+    state: KeyState = None,
     last_used_before: UnusedSince = None,
     sort: Sort = None,
     limit: Limit = None,
@@ -167,10 +167,18 @@ def access_listed(
 
 
 @access_app.add("create", rehearses=True)
-def access_create(ctx: typer.Context, name: Name) -> None:
+def access_create(
+    ctx: typer.Context,
+    name: Name,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", help="RFC 3339, or a date: its beginning, in UTC; or never. By default in 90 days."),
+    ] = None,
+) -> None:
     """A new pair of SecretId and SecretKey with your own rights."""
     session = of(ctx)
-    session.change(ops.ACCESS_KEY_CREATE, body={"name": name})
+    ends = {} if expires is None else {"expires_at": None if expires == "never" else _moment(expires)}
+    session.change(ops.ACCESS_KEY_CREATE, body={"name": name, **ends})
     session.output.note(ONCE)
 
 

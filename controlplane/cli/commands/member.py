@@ -17,11 +17,15 @@ from controlplane.cli.values import plain
 app = Commands("Members: who belongs to the organisation, and as what.")
 invitation_app = Commands("Invitations: who is to belong to it.")
 LISTED = columns("id", "email", "name", "role", own_role="custom_role.name", second_factor="second_factor")
-INVITED = columns("id", "email", "role", "invited_by", "created_at", "expires_at", "is_mailed")
-Role = Literal["owner", "member", "viewer"]
+INVITED = columns(
+    "id", "email", "role", own_role="custom_role.name", invited_by="invited_by", created_at="created_at",
+    expires_at="expires_at", is_mailed="is_mailed",
+)  # fmt: skip
+Role = Literal["owner", "operator", "billing", "member", "viewer"]
 Member = Annotated[str, typer.Argument(metavar="MEMBER", help="The address, or the id.")]
 RoleArgument = Annotated[
-    str, typer.Argument(metavar="ROLE", help="owner, member, viewer, or the id of a role of your own.")
+    str,
+    typer.Argument(metavar="ROLE", help="owner, operator, billing, member, viewer, or the id of a role of your own."),
 ]
 
 
@@ -43,7 +47,7 @@ def listed(
 
 @app.add("role", rehearses=True)
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
-    """Another role: owners decide everything, members create and change, viewers look."""
+    """Another role: owners decide everything, operators run instances, billing is about bills, members do both, viewers look."""
     session = of(ctx)
     one, own = role_typed(role, names=get_args(Role))
     body = said(role=one, custom_role=own)
@@ -63,11 +67,14 @@ def remove(ctx: typer.Context, member: Member, yes: Yes = False) -> None:
 def invite(
     ctx: typer.Context,
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="They need not have an account yet.")],
-    role: Annotated[Role, typer.Option(help="What they may do.")] = "member",
+    role: Annotated[
+        str, typer.Option(help="owner, operator, billing, member, viewer, or the id of a role of your own.")
+    ] = "member",
 ) -> None:
     """Invite a person. The link goes to them by mail; where the service sends none, send it yourself: it is shown this once."""
     session = of(ctx)
-    answer = session.change(ops.INVITE, body={"email": email, "role": role})
+    one, own = role_typed(role, names=get_args(Role))
+    answer = session.change(ops.INVITE, body=said(email=email, role=one, custom_role=own))
     if answer["link"]:
         session.output.note("The link is shown this once: send it to them.")
 

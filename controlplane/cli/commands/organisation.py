@@ -13,7 +13,7 @@ from controlplane.cli.options import Commands, Yes
 from controlplane.cli.session import Session, of
 
 app = Commands("The organisation: its name, its owners, its deletion. Owners decide.")
-StepDown = Literal["member", "viewer"]
+StepDown = Literal["operator", "billing", "member", "viewer"]
 
 
 @app.add("show")
@@ -39,7 +39,7 @@ def transfer(
     step_down: Annotated[
         str | None,
         typer.Option(
-            help="What you are then: member, viewer, or the id of a role of your own. Left out: an owner still."
+            help="What you are then: operator, billing, member, viewer, or the id of one of your own. Left out: an owner still."
         ),
     ] = None,
     yes: Yes = False,

@@ -31,8 +31,8 @@ LISTED = columns(
 )  # fmt: skip
 Id = Annotated[str, typer.Argument(metavar="ID")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
-NAMES = ("member", "viewer")
-ROLES = "member, viewer, or the id of a role of your own."
+NAMES = ("operator", "billing", "member", "viewer")
+ROLES = "operator, billing, member, viewer, or the id of a role of your own."
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 
 

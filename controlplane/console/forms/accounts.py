@@ -263,13 +263,17 @@ class JoinForm(ConsoleForm):
 class InvitationForm(ConsoleForm):
     """Whom to invite into the organisation, and in which role."""
 
-    refusals: ClassVar = {"too_many_invitations": "email", "too_many_mails": "email"}
+    refusals: ClassVar = {"too_many_invitations": "email", "too_many_mails": "email", "not_found": "role"}
 
     email = AddressField(
         help_text="They need not have an account yet.",
         widget=forms.EmailInput(_EMAIL | {"autocomplete": "off"}),
     )
     role = forms.ChoiceField(label="Role", choices=Role.choices, initial=Role.MEMBER)
+
+    def __init__(self, *args: Any, own_roles: Sequence[tuple[str, str]] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["role"].choices = [*self.fields["role"].choices, *own_roles]
 
 
 class RoleForm(ConsoleForm):

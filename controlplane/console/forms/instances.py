@@ -202,7 +202,7 @@ class InstanceCreateForm(InstanceSettingsForm, PricedForm):
     """Everything that an instance is created with; sizes and whitelist are checked as REST does.
 
     What can be wished of the place is asked for only where there is a choice: `zones` are those that new instances may be in,
-    `others` ids and names of the instances that it can be kept apart from.
+    `others` ids and names of the instances that it can be kept apart from. `pays`: whether months may be paid in advance.
     """
 
     prepaid_months = forms.IntegerField(
@@ -241,9 +241,16 @@ class InstanceCreateForm(InstanceSettingsForm, PricedForm):
     )
 
     def __init__(
-        self, *args: Any, zones: Iterable[str] = (), others: Iterable[tuple[str, str]] = (), **options: Any
+        self,
+        *args: Any,
+        zones: Iterable[str] = (),
+        others: Iterable[tuple[str, str]] = (),
+        pays: bool = True,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
+        if not pays:
+            del self.fields["prepaid_months"], self.fields["prepaid_at_end"]
         for name, choices in (
             ("zones", [(zone, zone) for zone in zones]),
             ("apart_from", [(key, f"{title} ({key})") for key, title in others]),

@@ -209,6 +209,7 @@ def _sign_in_page(
         "next": following,
         "passkeys_are_on": passkeys.is_on(),
         "passkey_problem": passkey_problem,
+        "is_kept_out": status == TooManyAttempts.http_status,
     }
     return render(request, "console/sign_in.html", context, status=status)
 

@@ -18,6 +18,7 @@ from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, OF_TOPICS, RE
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.wording import filled, worded
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, NotFound, SluiceError
@@ -134,6 +135,7 @@ def silence(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: st
 
 @require_POST
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str) -> HttpResponse:
     """It is looked at no more."""
     alarm = selectors.alarm_get(organisation=caller.organisation, instance_id=instance_id, alarm_id=alarm_id)

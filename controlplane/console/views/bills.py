@@ -35,7 +35,7 @@ from controlplane.console.commandline import command_of
 from controlplane.console.forms.instances import PlanForm
 from controlplane.console.forms.what_if import WhatIfForm
 from controlplane.console.listing import listing, searched
-from controlplane.console.page import owners_page, tenant_page
+from controlplane.console.page import billing_page, tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.health.selectors import health_get
@@ -344,7 +344,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 @require_POST
-@owners_page
+@billing_page
 def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Another price plan, from the next full hour or the next month."""
     form = PlanForm(request.POST, plans=_choosable(SYSTEM_CLOCK.now()))

@@ -14,7 +14,8 @@ from controlplane.budgets import selectors, services
 from controlplane.console.flow import Bar
 from controlplane.console.forms.budgets import BudgetForm
 from controlplane.console.listing import listing
-from controlplane.console.page import owners_page, tenant_page
+from controlplane.console.page import billing_page, tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError
 
@@ -38,7 +39,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@owners_page
+@billing_page
 def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What a month may cost, of one instance or of all."""
     form = BudgetForm(request.POST or None, receivers=organisation_receivers(organisation=caller.organisation))
@@ -56,7 +57,7 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@owners_page
+@billing_page
 def shown(request: HttpRequest, caller: Caller, budget_id: str) -> HttpResponse:
     """One budget: how it stands, what it told, its members."""
     budget = selectors.budget_get(organisation=caller.organisation, budget_id=budget_id)
@@ -86,7 +87,8 @@ def shown(request: HttpRequest, caller: Caller, budget_id: str) -> HttpResponse:
 
 
 @require_POST
-@owners_page
+@billing_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, budget_id: str) -> HttpResponse:
     """It is looked at no more, and its history goes."""
     budget = selectors.budget_get(organisation=caller.organisation, budget_id=budget_id)

@@ -17,6 +17,7 @@ from controlplane.billing.downloads import note_focus_answer, note_pdf_answer
 from controlplane.billing.pricing.money import text_of, total_of
 from controlplane.console.forms.billing import CreditNoteForm, InvoiceOfForm
 from controlplane.console.page import staff_looks, staff_page, tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import NotFound, SluiceError
 from controlplane.tenants.operators import organisation_any
 
@@ -53,6 +54,7 @@ def pdf_of_operators(request: HttpRequest, owner_id: str, note: str) -> HttpResp
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
+@proof_asked
 def of_operators(request: HttpRequest) -> HttpResponse:
     """An invoice that `?organisation=` and `?invoice=` name, what is left of it, and a form that gives back a part."""
     asked = InvoiceOfForm(request.GET or None)

@@ -24,6 +24,7 @@ from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of, tran
 from controlplane.console.forms.billing import WaiverForm
 from controlplane.console.listing import ROWS, Listing, listing, searched
 from controlplane.console.page import staff_looks, staff_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.shares import shares_of
 from controlplane.core import kept, pulse
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -93,6 +94,7 @@ def allocation(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
+@proof_asked
 def invoices(request: HttpRequest) -> HttpResponse:
     """Which invoices wait or fail, and why; a month or an instance may be told not to wait for metering."""
     months = waiting(SYSTEM_CLOCK.now())

@@ -15,6 +15,7 @@ from controlplane.console.forms.instances import DeletionForm
 from controlplane.console.listing import kept, listing, order_asked, searched
 from controlplane.console.over_time import LAG_RANGES, is_empty, lag_charts_of
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.views.history import drawn, range_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
@@ -113,6 +114,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: "move" in request.POST)
 def reset(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
     """Choose, look at what it means, and only then move."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -171,6 +173,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def topic_delete(request: HttpRequest, caller: Caller, instance_id: str, group: str, topic: str) -> HttpResponse:
     """Delete a group's offsets of one topic, once its name was typed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -199,6 +202,7 @@ def topic_delete(request: HttpRequest, caller: Caller, instance_id: str, group: 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
     """Delete, once its name was typed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

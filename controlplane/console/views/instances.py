@@ -108,7 +108,12 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @tenant_page
 def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Choose a size, see the price, create."""
-    form = InstanceCreateForm(request.POST or None, initial={**FIRST_SIZE, "name": ""}, **_places_to_choose(caller))
+    form = InstanceCreateForm(
+        request.POST or None,
+        initial={**FIRST_SIZE, "name": ""},
+        pays=caller.limits.pays,
+        **_places_to_choose(caller),
+    )
     if request.method == "POST" and form.is_valid():
         try:
             instance, _ = purchases.instance_buy(organisation=caller.organisation, actor=caller.actor, **form.bought)
@@ -184,7 +189,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         **guide(instance, routes[0], bootstrap),
         "firing": alarms_firing(instance) if caller.limits.covers(ALARMS, changes=False) else [],
         "policy_problem": problem_get(instance),
-        "paid_until": prepaid.paid_until(instance),
+        "paid_until": prepaid.paid_until(instance) if caller.limits.pays else None,
         "has_expired": instance.state == InstanceState.ISOLATED
         and prepaid.prepaid_of(instance, SYSTEM_CLOCK.now()).has_expired,
         "scheduled": scheduling.change_list(organisation=caller.organisation, instance_id=instance.id)
@@ -443,7 +448,9 @@ def _estimate(caller: Caller, form: InstanceSettingsForm, otherwise: dict[str, A
 
 
 def _in_advance(caller: Caller, sizes: dict[str, Any]) -> prepaid.Quote | None:
-    """A month of it; None: under the plan of the organisation none can be paid in advance."""
+    """A month of it; None: under the plan of the organisation, or by the role, none can be paid in advance."""
+    if not caller.limits.pays:
+        return None
     try:
         return prepaid.prepaid_quote(
             organisation=caller.organisation, months=1, sizes={name: sizes[name] for name in SIZES}

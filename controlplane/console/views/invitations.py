@@ -18,6 +18,7 @@ from controlplane.console import known_browser, single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import JoinForm, NameForm
 from controlplane.console.page import owners_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.views.accounts import BACKEND, SIGN_UP
 from controlplane.console.views.sso import ASKED
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError, TooManyAttempts
@@ -120,6 +121,7 @@ def _page(
 
 @require_POST
 @owners_page
+@proof_asked
 def withdraw(request: HttpRequest, caller: Caller, invitation_id: str) -> HttpResponse:
     """The link of an invitation leads nowhere from now on."""
     try:

@@ -85,6 +85,7 @@ def rotate(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
 
 @require_POST
 @tenant_page
+@proof_asked
 def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
     """From now on a key opens nothing."""
     services.api_key_revoke(
@@ -96,6 +97,7 @@ def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
 
 @require_POST
 @tenant_page
+@proof_asked
 def access_revoke(request: HttpRequest, caller: Caller, access_key_id: str) -> HttpResponse:
     """From now on nothing is signed with an access key."""
     services.access_key_revoke(
@@ -117,7 +119,8 @@ def _page(
         "rotated": rotated,
         "listing": found,
         "access_keys": [
-            {"key": key, "is_asleep": key.is_asleep_at(now)} for key in selectors.access_keys_standing(caller)
+            {"key": key, "is_asleep": key.is_asleep_at(now), "has_expired": key.has_expired_at(now)}
+            for key in selectors.access_keys_standing(caller)
         ],
         "shown": [row_of(key, caller) for key in found.page.object_list],
         "origin": request.build_absolute_uri("/").rstrip("/"),

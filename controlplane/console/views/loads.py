@@ -14,6 +14,7 @@ from controlplane.console.forms.loads import LoadChangeForm, LoadForm, LoadRunFo
 from controlplane.console.listing import listing
 from controlplane.console.load_words import in_page_words
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.templatetags.console import duration
 from controlplane.console.wording import filled, worded
 from controlplane.core.errors import SluiceError, Unavailable
@@ -158,6 +159,7 @@ def stop(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) -
 
 @require_POST
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) -> HttpResponse:
     """It runs no more."""
     load = selectors.load_get(organisation=caller.organisation, instance_id=instance_id, load_id=load_id)
@@ -172,6 +174,7 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, load_id: str)
 
 @require_POST
 @tenant_page
+@proof_asked
 def remove_table(request: HttpRequest, caller: Caller, instance_id: str, load_id: str) -> HttpResponse:
     """Of a load that was deleted before."""
     services.kept_table_remove(**caller.place(instance_id), load_id=load_id)

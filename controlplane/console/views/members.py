@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 ROLE_WORDS = {
     Role.OWNER: "everything, and decides who belongs here",
-    Role.MEMBER: "creates, changes and deletes instances and topics",
+    Role.OPERATOR: "runs instances and topics; sees no bills, payments or members",
+    Role.BILLING: "sees bills, makes budgets and chooses the price plan; sees no messages",
+    Role.MEMBER: "creates, changes and deletes instances and topics, and sees bills",
     Role.VIEWER: "looks, changes nothing",
 }
 
@@ -59,18 +61,20 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
     The answer to the form is the page itself, with the link in it where no mail was sent: nothing keeps it for a page after it.
     """
-    form, invited, link = InvitationForm(request.POST or None), None, ""
+    own_roles = custom_roles.custom_role_list(organisation=caller.organisation).order_by("name")
+    choices = [(row.id, row.name) for row in own_roles]
+    form, invited, link = InvitationForm(request.POST or None, own_roles=choices), None, ""
     if request.method == "POST" and form.is_valid():
         try:
             invited, token = joining.invite(
                 organisation=caller.organisation,
                 inviter=caller.person,
                 email=form.cleaned_data["email"],
-                role=Role(form.cleaned_data["role"]),
+                **custom_roles.role_named(form.cleaned_data["role"]),
             )
             if token:
                 link = request.build_absolute_uri(reverse("console:invitation", args=[token]))
-            form = InvitationForm()
+            form = InvitationForm(own_roles=choices)
         except SluiceError as error:
             form.refuse(error)
     without_factor = (
@@ -89,7 +93,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "without_factor": without_factor,
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),
         "roles": Role.choices,
-        "own_roles": custom_roles.custom_role_list(organisation=caller.organisation).order_by("name"),
+        "own_roles": own_roles,
         "role_words": [(role.label, words) for role, words in ROLE_WORDS.items()],
     }
     return render(request, "console/members.html", context, status=422 if form.errors else 200)
@@ -122,6 +126,10 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
 def _is_now(email: str, role: Role) -> str:
     if role == Role.OWNER:
         return f"{email} is an owner now."
+    if role == Role.OPERATOR:
+        return f"{email} is an operator now."
+    if role == Role.BILLING:
+        return f"{email} does the billing now."
     return f"{email} is a member now." if role == Role.MEMBER else f"{email} is a viewer now."
 
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from controlplane.billing.services import broker_waive
 from controlplane.clusters.services import cluster_named
 from controlplane.console.page import staff_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.metering import finality, folding, selectors, services
@@ -30,6 +31,7 @@ RUNS_SHOWN, DIFFERENCES_SHOWN = 10, 50
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
+@proof_asked
 def shown(request: HttpRequest) -> HttpResponse:
     """The page; its forms settle a loss each, or say that usage does not wait for a broker."""
     actor = request.user.email  # type: ignore[union-attr]

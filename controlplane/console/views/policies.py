@@ -12,6 +12,7 @@ from controlplane.console.flow import Bar
 from controlplane.console.forms.policies import DiskPolicyForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import SluiceError
 from controlplane.policies import outlook
 from controlplane.policies.selectors import acts, disk_get
@@ -29,6 +30,7 @@ ACTS, FULL = 10, 100
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: "preview" not in request.POST)
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The policy of the disk: choose, look at what it would mean, save; whose retention is shortened, what was done."""
     view = disk_get(organisation=caller.organisation, instance_id=instance_id)

@@ -12,6 +12,7 @@ from controlplane.admission import dry_runs as outlooks
 from controlplane.admission import prepaid
 from controlplane.console.forms.prepaid import PrepaidEndForm, PrepaidForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import Conflict, SluiceError
 from controlplane.instances.models import InstanceState
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: "set" in request.POST or "preview" not in request.POST)
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """What is paid and what would be paid back; a form to buy or renew months, with a preview, and one for the end."""
     now = prepaid.prepaid_get(organisation=caller.organisation, instance_id=instance_id)

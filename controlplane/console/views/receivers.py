@@ -13,6 +13,7 @@ from controlplane.alarms import receivers, selectors
 from controlplane.console.forms.alarms import CodeForm, ReceiverForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.core.errors import SluiceError
 from controlplane.instances.selectors import instance_get
 from controlplane.mail import sender
@@ -64,6 +65,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: NEW_SECRET in request.POST)
 def shown(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: str) -> HttpResponse:
     """One of them: the code that confirms it, another secret, what became of its messages."""
     place = {"organisation": caller.organisation, "instance_id": instance_id}
@@ -107,6 +109,7 @@ def test(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: st
 
 @require_POST
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: str) -> HttpResponse:
     """No message goes there any more."""
     place = {"organisation": caller.organisation, "instance_id": instance_id}

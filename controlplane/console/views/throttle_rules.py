@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.console.forms.throttle_rules import FORMS
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.rules import whom
 from controlplane.core.errors import SluiceError
 from controlplane.instances.models import InstanceState
@@ -71,6 +72,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, rule_id: str) 
 
 @require_POST
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, rule_id: str) -> HttpResponse:
     """It limits nobody any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

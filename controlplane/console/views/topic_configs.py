@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.console.forms.topic_batches import TopicsConfigureForm
 from controlplane.console.listing import searched
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.console.views.topics import fits, tag_chosen, tags_of
 from controlplane.core.errors import SluiceError
 from controlplane.instances.selectors import instance_get
@@ -35,6 +36,7 @@ def of_topic(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: "change" in request.POST)
 def of_several(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Choose topics and values, see what would change for each, and change them by one operation."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -15,6 +15,7 @@ from controlplane.accounts.scopes import TOPICS
 from controlplane.console import contents
 from controlplane.console.forms.messages import MessagesForm, RecordsDeletionForm, TestMessageForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import BandwidthUsedUp, Forbidden, Invalid, SluiceError, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.messages import cursors, downloads, outlook, selectors, services
@@ -238,6 +239,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> H
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: "preview" not in request.POST)
 def deletion(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
     """Say up to where, look at how many go, and delete once the topic's name was typed. For owners."""
     if request.method == "POST" and not caller.may_manage:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.console.forms.schemas import SchemaForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import SluiceError
 from controlplane.instances.selectors import instance_get
 from controlplane.schemas import selectors, services
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: "remove" in request.POST)
 def schema(request: HttpRequest, caller: Caller, instance_id: str, topic: str, part: str) -> HttpResponse:
     """Give the keys or the values one, look at it, or remove it."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

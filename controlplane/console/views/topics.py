@@ -18,6 +18,7 @@ from controlplane.console.forms.topics import TopicForm
 from controlplane.console.listing import kept, listing, order_asked, searched
 from controlplane.console.over_time import RANGES, is_empty, topic_charts_of
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.views.history import drawn, range_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
@@ -202,6 +203,7 @@ def note(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def settings(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
     """More partitions, other configurations; what cannot be undone is confirmed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -228,6 +230,7 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str, topic: str)
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
     """Delete, once its name was typed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

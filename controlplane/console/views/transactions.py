@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.console.forms.transactions import EndingForm, HangingEndingForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -72,6 +73,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, transactional_
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def end(request: HttpRequest, caller: Caller, instance_id: str, transactional_id: str) -> HttpResponse:
     """Abort what is open, once its id was typed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -112,6 +114,7 @@ def hanging(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespo
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def end_hanging(
     request: HttpRequest, caller: Caller, instance_id: str, topic: str, partition: int, offset: int
 ) -> HttpResponse:

@@ -21,7 +21,18 @@ def test_the_life_of_one(ok, as_alice, alice, bob):
     assert f"{made['id']} is deleted." in ok("role", "delete", made["id"], stdin=f"{made['id']}\n").err
 
 
+def test_inviting_with_one_and_with_those_that_every_organisation_has(ok, alice):
+    made = ok("role", "create", "on call", "--look", "read", "-o", "json").json
+    asked = ok("member", "invite", "dora@example.com", "--role", made["id"], "-o", "json").json
+    assert (asked["role"], asked["custom_role"]["name"]) == ("viewer", "on call")
+    assert "on call" in ok("invitation", "list").out
+    for role in ("operator", "billing"):
+        asked = ok("member", "invite", f"{role}@example.com", "--role", role, "-o", "json").json
+        assert (asked["role"], asked["custom_role"]) == (role, None)
+
+
 def test_what_contradicts_itself_is_not_sent(as_alice, alice, bob):
+    assert as_alice("member", "invite", "dora@example.com", "--role", "king").status == 2
     assert as_alice("member", "role", "bob@example.com", "king").status == 2
     assert as_alice("role", "change", "rol-abcdefghijkl", "--instance", "x", "--all-instances").status == 2
     assert as_alice("role", "change", "rol-abcdefghijkl", "--name", "x").status == 4

@@ -121,3 +121,73 @@ def test_the_console_lists_them_and_makes_nothing_until_that_is_confirmed(
 def test_where_nobody_is_cut_off_nothing_is_asked(at_alice, instance, place, hers):  # noqa: F811
     assert at_alice.post(f"instances/{instance.id}/new-acl", ACL).status_code == 302
     assert selectors.acl_list(**place) == [acl()]
+
+
+# --- deleting -------------------------------------------------------------------------------------------------------------
+
+
+def then(place, *removed):
+    found = cut_off.acls_cut_off(**place, removed=list(removed).__contains__)
+    return [(each.topic, each.principal, each.operation, each.clients, each.is_let_in) for each in found]
+
+
+def test_without_the_acl_that_allows_it_a_client_is_cut_off(place, busy):
+    allowed, other = acl(), acl("User:other")
+    acls.acls_create(**place, actor="a", acls=[allowed, other])
+    assert then(place, allowed) == [("orders", "User:shop", "WRITE", ("shop-1 (10.0.0.8)",), False)]
+    assert then(place, other) == []
+
+
+def test_without_the_last_acl_of_a_topic_whoever_is_connected_is_let_in(place, busy, instance):
+    only = acl("User:other")
+    acls.acls_create(**place, actor="a", acls=[only])
+    found = then(place, only)
+    assert {(topic, principal, is_let_in) for topic, principal, _, _, is_let_in in found} == {
+        ("orders", ANONYMOUS, True),
+        ("orders", "User:shop", True),
+    }
+    assert {client for _, _, _, clients, _ in found for client in clients} >= {"idle-1 (10.0.0.9)", "shop-1 (10.0.0.8)"}
+
+
+def test_without_the_acl_that_denies_it_a_client_is_let_in(place, busy):
+    denies = acl("User:shop", permission=Permission.DENY)
+    acls.acls_create(**place, actor="a", acls=[acl(), acl(ANONYMOUS), denies])
+    assert then(place, denies) == [("orders", "User:shop", "WRITE", ("shop-1 (10.0.0.8)",), True)]
+
+
+def test_an_acl_of_a_group_is_told_nothing_of(place, busy):
+    of_group = acl(kind=ResourceType.GROUP, operation=AclOperation.READ)
+    acls.acls_create(**place, actor="a", acls=[of_group])
+    assert then(place, of_group) == []
+
+
+def test_a_dry_run_of_deleting_names_them(alice, instance, place, busy):
+    acls.acls_create(**place, actor="a", acls=[acl(), acl("User:other")])
+    url = f"/api/v1/instances/{instance.id}/acls?dry_run=true"
+    told = alice.api.delete(url, {"principal": "User:shop"}).json()["affected"]
+    effect = "use topic orders now as User:shop: WRITE would be refused to them"
+    assert told == [{"who": "clients", "count": 1, "names": ["shop-1 (10.0.0.8)"], "effect": effect}]
+    assert len(selectors.acl_list(**place)) == 2
+
+
+def test_the_console_deletes_nothing_until_that_is_confirmed(at_alice, instance, place, busy):
+    acls.acls_create(**place, actor="a", acls=[acl(), acl("User:other")])
+    at = f"instances/{instance.id}/acl-deletion"
+    page = at_alice.post(at, ACL)
+    assert page.status_code == 422
+    assert "1 client uses orders now as User:shop; WRITE will be refused to it: shop-1 (10.0.0.8)" in text_of(page)
+    assert "Nothing was deleted yet." in text_of(page)
+    assert len(selectors.acl_list(**place)) == 2
+    assert at_alice.post(at, {**ACL, "accept_cut_off": "on", "cut_off_shown": "of another list"}).status_code == 422
+    assert len(selectors.acl_list(**place)) == 2
+    body = page.content.decode()
+    shown = re.search(r'name="cut_off_shown" value="([0-9a-f]{64})"', body)[1]
+    hidden = dict(re.findall(r'<input type="hidden" name="(?!csrf|cut_off|next)(\w+)" value="([^"]*)"', body))
+    assert hidden == ACL, "the page sends what it was sent"
+    assert at_alice.post(at, {**hidden, "accept_cut_off": "on", "cut_off_shown": shown}).status_code == 302
+    assert [each.principal for each in selectors.acl_list(**place)] == ["User:other"]
+
+
+def test_deleting_one_that_nobody_uses_asks_nothing(at_alice, instance, place, busy):
+    acls.acls_create(**place, actor="a", acls=[acl(), acl("User:other")])
+    assert at_alice.post(f"instances/{instance.id}/acl-deletion", {**ACL, "principal": "User:other"}).status_code == 302

@@ -20,7 +20,7 @@ from tests.support.redis import RedisServer
 from .conftest import problem_beside, text_of
 
 RIGHT = "water over the wheel"
-ACCOUNT, ADDRESS = attempts.MOST["account"], attempts.MOST["address"]
+ACCOUNT, EVERYWHERE, ADDRESS = (attempts.MOST[kind] for kind in ("account", "everywhere", "address"))
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def attempt(password="wrong", email="dora@example.com", address="10.0.0.1", **he
     return Client().post("/sign-in", {"email": email, "password": password}, REMOTE_ADDR=address, headers=headers)
 
 
-def test_after_ten_wrong_passwords_not_even_the_right_one_is_looked_at(dora):
-    for number in range(ACCOUNT):
+def test_after_twenty_wrong_passwords_not_even_the_right_one_is_looked_at(dora):
+    for number in range(EVERYWHERE):
         assert attempt(address=f"10.0.0.{number}").status_code == 422
     page = attempt(RIGHT, address="10.0.1.1")
     assert (page.status_code, page["Retry-After"]) == (429, "720")
@@ -90,7 +90,7 @@ def test_a_stranger_keeps_nobody_out_of_where_they_have_signed_in_before(dora):
     typed = {"email": "Dora@example.com", "password": RIGHT}
     assert home.post("/sign-in", typed).status_code == 302
     home.post("/sign-out")
-    for number in range(ACCOUNT + 1):
+    for number in range(EVERYWHERE + 1):
         attempt(address=f"10.0.0.{number}")
     assert attempt(RIGHT, address="10.0.1.1").status_code == 429
     assert home.post("/sign-in", typed).status_code == 302
@@ -111,12 +111,40 @@ def test_a_browser_is_known_by_its_own_account_and_password_alone(dora):
         browser.cookies["known_browser"] = value
         told = [browser.post("/sign-in", {"email": email, "password": "w"}).status_code for _ in range(ACCOUNT + 1)]
         assert told == [422] * ACCOUNT + [429]
-        assert attempt(RIGHT, email=email).status_code == 429, "they were tries at the account"
+        again = attempt(RIGHT, email=email, address="127.0.0.1")
+        assert again.status_code == 429, "they were tries at the account"
     dora.set_password("another one of hers")
     dora.save()
     stolen = Client()
     stolen.cookies["known_browser"] = cookie.value
     assert stolen.post("/sign-in", {"email": "dora@example.com", "password": "w"}).status_code == 429
+
+
+def test_one_stranger_keeps_nobody_out_of_a_new_browser_elsewhere(dora):
+    for _ in range(10 * EVERYWHERE):
+        attempt(address="10.0.0.1")
+    assert attempt(RIGHT, address="10.0.0.1").status_code == 429
+    assert attempt(RIGHT, address="10.0.1.1").status_code == 302
+
+
+def test_a_stranger_who_is_refused_uses_up_nothing_of_others(dora):
+    """In one network of IPv6 there are more addresses than anybody counts: they are one."""
+    for number in range(3 * ACCOUNT):
+        attempt(address=f"2001:db8::{number:x}")
+    for number in range(EVERYWHERE - ACCOUNT - 1):
+        assert attempt(address=f"10.0.2.{number}").status_code == 422
+    assert attempt(RIGHT, address="10.0.1.1").status_code == 302
+
+
+def test_a_neighbour_keeps_nobody_out_of_a_browser_that_is_known(dora):
+    home = Client()
+    typed = {"email": "dora@example.com", "password": RIGHT}
+    assert home.post("/sign-in", typed, REMOTE_ADDR="10.0.0.1").status_code == 302
+    home.post("/sign-out")
+    for number in range(ADDRESS + 1):
+        attempt(email=f"person{number}@example.com", address="10.0.0.1")
+    assert attempt(RIGHT, address="10.0.0.1").status_code == 429
+    assert home.post("/sign-in", typed, REMOTE_ADDR="10.0.0.1").status_code == 302
 
 
 def test_one_address_cannot_try_one_password_on_every_account(dora):

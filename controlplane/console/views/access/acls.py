@@ -16,6 +16,7 @@ from controlplane.admission import purchases
 from controlplane.console.forms.access import AclForm, AclRulesForm, PresetForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.console.views.access.proposal import TRY, tried
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
@@ -168,12 +169,18 @@ def rules(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 
 @require_POST
 @tenant_page
+@proof_asked_where(lambda request: TRY not in request.POST)
 def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """The one whose row it was."""
+    """The one whose row it was; clients that would be cut off or let in by it are confirmed first."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     form = AclForm(request.POST)
     if TRY in request.POST and form.is_valid():
         return tried(request, caller, instance, acls_removed=[form.acl()])
+    if form.is_valid():
+        cut = acls_cut_off(organisation=caller.organisation, instance_id=instance.id, removed=form.just_this().takes)
+        if cut and not (form.cleaned_data["accept_cut_off"] and request.POST.get(SHOWN) == _digest(cut)):
+            form.fields["accept_cut_off"].label = "I know that these clients will be refused, or let in"
+            return _shown(request, instance, form, "acl_delete", cut)
     gone = form.is_valid() and acls.acls_delete(**caller.place(instance.id), wanted=form.just_this())
     if gone:
         messages.success(request, f"1 ACL was deleted, {IN_FORCE}")

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from controlplane.console.connecting import guide
 from controlplane.console.forms.routes import RouteForm, RouteRemovalForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.errors import SluiceError
 from controlplane.instances.models import RouteState
@@ -74,6 +75,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def removal(request: HttpRequest, caller: Caller, instance_id: str, route_id: str) -> HttpResponse:
     """Remove one, once it was said that this is meant."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

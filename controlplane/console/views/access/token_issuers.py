@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from controlplane.console.advice import sentence
 from controlplane.console.forms.access import TokenIssuerForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import SluiceError
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -63,6 +64,7 @@ def refresh(request: HttpRequest, caller: Caller, instance_id: str, issuer_id: s
 
 @require_POST
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, issuer_id: str) -> HttpResponse:
     """Its tokens let nobody in any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -12,6 +12,7 @@ from controlplane.access import selectors, users
 from controlplane.console.forms.access import PasswordForm, UserForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.templatetags.console import count
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
@@ -61,6 +62,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def password(request: HttpRequest, caller: Caller, instance_id: str, user: str) -> HttpResponse:
     """Another password, at once or with the one before for a while."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -87,6 +89,7 @@ def password(request: HttpRequest, caller: Caller, instance_id: str, user: str) 
 
 @require_POST
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str, user: str) -> HttpResponse:
     """Nobody logs in by this name any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

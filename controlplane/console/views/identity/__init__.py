@@ -1,6 +1,7 @@
 """Pages of one's own account.
 
 addresses    the address is confirmed, or changed
+browsers     a browser gets tries of its own by a link
 passkeys     they are added and removed; challenges for browsers
 passwords    a forgotten password is replaced
 sessions     where one is signed in

@@ -1,0 +1,61 @@
+"""Kept out by tries of others: the link that lets this browser try is asked for, and used.
+
+What is said is the same whether there is an account or not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_http_methods
+
+from controlplane.accounts import attempts
+from controlplane.accounts.identity import browsers
+from controlplane.console import known_browser
+from controlplane.console.forms.accounts import ForgottenForm
+from controlplane.core.errors import TooManyAttempts
+from controlplane.core.origin import address_of
+from controlplane.mail import outbox
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+ASKED = "browser"
+"""What is counted by address."""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def asked(request: HttpRequest) -> HttpResponse:
+    """Whose account it is."""
+    form = ForgottenForm(request.POST or None)
+    context = {"form": form, "is_mailing": outbox.is_on(), "sent_to": ""}
+    status = 200
+    if request.method == "POST" and form.is_valid() and context["is_mailing"]:
+        try:
+            attempts.asked(what=ASKED, address=address_of(request))
+            browsers.browser_ask(email=form.cleaned_data["email"])
+            context["sent_to"] = form.cleaned_data["email"]
+        except TooManyAttempts as error:
+            form.refuse(error)
+            status = error.http_status
+    if form.errors and status == 200:
+        status = 422
+    return render(request, "console/sign_in_link.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_variables("token")
+@never_cache
+def used(request: HttpRequest, token: str) -> HttpResponse:
+    """Looking does nothing: programs that look into mails follow links, too. Nobody is signed in by it."""
+    link = browsers.browser_find(token=token)
+    if request.method == "POST":
+        user = browsers.browser_use(token=token)
+        messages.success(request, "This browser has tries of its own now. Sign in with your password.")
+        return known_browser.remember(request, redirect("console:sign_in"), user)
+    return render(request, "console/sign_in_browser.html", {"link": link})
