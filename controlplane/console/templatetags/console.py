@@ -540,6 +540,7 @@ EVENTS = {
     "rebalance.ended": ("succeeded", "Moving partitions between brokers: done"),
     "unread.expiring": ("warning", "Unread records of group {group} are about to expire"),
     "unread.safe": ("healthy", "No unread records of group {group} are about to expire any more"),
+    "group.rebalanced": ("", "Group {group} rebalanced"),
 }
 
 

@@ -20,7 +20,7 @@ from controlplane.instances.models import Instance, SpecChange
 from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.test_instances_api import problem
 
-from .rows import absence, alarm_row, event_row, expiring, moved, resized, throttled
+from .rows import absence, alarm_row, event_row, expiring, moved, rebalanced, resized, throttled
 
 ROWS = "a test"
 
@@ -195,6 +195,18 @@ def test_of_a_time_that_ends_after_the_oldest_could_expire_it_is_said_that_some_
     assert told(alice, url, kinds="unread.safe") == [("unread.safe", "billing", said)]
 
 
+def test_a_group_that_rebalanced_is_one_event_an_hour_which_says_how_often(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    at = hour(5).replace(minute=3)
+    rebalanced(instance, at)
+    rebalanced(instance, at + timedelta(hours=1), times=12, seen=at + timedelta(minutes=100))
+    rebalanced(Instance(pk="ins-another1"), at)
+    later = at + timedelta(hours=1)
+    said = f"12 times in the hour from {later:%H}:00 UTC on, last at {later:%H}:43 UTC"
+    assert told(alice, url) == [("group.rebalanced", "billing", said), ("group.rebalanced", "billing", "")]
+    assert told(alice, url, kinds="rebalance.began,rebalance.ended") == []
+
+
 def test_a_range_and_kinds_are_chosen(alice, instance, url, hour):
     SpecChange.objects.unscoped(ROWS).all().delete()
     alarm = alarm_row(instance)
@@ -222,6 +234,7 @@ def test_every_kind_is_told_of(alice, instance, url, hour):
     absence(instance, hour(9), hour(8))
     moved(instance, "reb-000000000007", hour(9), hour(8))
     expiring(instance, hour(9), hour(8))
+    rebalanced(instance, hour(9))
     assert {kind for kind, _, _ in told(alice, url, limit=100)} == set(KINDS)
 
 
