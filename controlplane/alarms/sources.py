@@ -172,6 +172,8 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
         ):  # what is over, or was to be by now, is in no time from now
             time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
             said = f"{number} records of topic {topic} may expire unread from {moment} UTC on, in {time}"
+        if row.is_by_size:
+            said = _by_size(row, now)
         return Told("unread.expiring", row.group, topic, detail=said)
 
     def over(row: ExpiringUnread) -> Told:
@@ -185,6 +187,22 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
         Rows({"unread.safe": Q()}, rows, "ended_at", over),
         Rows({"unread.expiring": Q()}, rows, "began_at", expiring),
     ]
+
+
+def _by_size(row: ExpiringUnread, now: datetime) -> str:
+    """An estimate, and said to be one."""
+    number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
+    left = row.expires_at - now
+    if row.ended_at is None and left >= timedelta(minutes=1):
+        time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
+        return (
+            f"{number} records of topic {topic} may be pushed out unread by newer ones from about {moment} UTC on, "
+            f"in about {time} at the rate of then: an estimate by retention.bytes"
+        )
+    return (
+        f"{number} records of topic {topic} may be pushed out unread by newer ones from about {moment} UTC on, "
+        "at the rate of then: an estimate by retention.bytes"
+    )
 
 
 def _rebalanced(row: GroupRebalances) -> Told:

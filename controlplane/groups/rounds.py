@@ -19,7 +19,7 @@ import logging
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names_of
@@ -57,19 +57,29 @@ MOST_LOOKS = 8
 """At records, of two seconds at most."""
 
 
+class Part(NamedTuple):
+    """A partition in which something is left: how many records, their bytes (None: not known), and where it ends."""
+
+    number: int
+    left: int
+    size: int | None
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class Lag:
     """Records that can still be read, and the timestamp of the oldest of them, in ms.
 
     None: it is not known; NOTHING_LEFT: there is none, or only marks of transactions are left. `is_whole`: the next record of
     every partition is dated; where it is not, an older one may be among those that are not. `size`: their bytes, about, as
-    `kafka.backlog_door` has it; None: not known of some partition, or nobody asked.
+    `kafka.backlog_door` has it; None: not known of some partition, or nobody asked. `parts` are of a topic alone.
     """
 
     messages: int
     oldest_ms: int | None
     is_whole: bool = True
     size: int | None = None
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,7 @@ def _lags(
         _, group = split_physical(name) or ("", "")
         if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
             lags[owners[_key(name)]][group] = replace(_lag(spots, dated), size=_size(spots, spans, sized))
-            by_topic[owners[_key(name)]][group] = _by_topic(spots, dated)
+            by_topic[owners[_key(name)]][group] = _with_parts(_by_topic(spots, dated), spots, spans, sized)
     return Round(dict(lags), dated, dict(by_topic), sized)
 
 
@@ -288,3 +298,16 @@ def _by_topic(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> d
     for each in spots:
         found[each[1][0]].append(each)
     return {topic: _lag(some, dated) for topic, some in found.items()}
+
+
+def _with_parts(
+    lags: Mapping[str, Lag],
+    spots: Sequence[tuple[int, Spot]],
+    spans: Mapping[Place, Span],
+    sized: Mapping[Stretch, int],
+) -> dict[str, Lag]:
+    parts: defaultdict[str, list[Part]] = defaultdict(list)
+    for left, spot in spots:
+        stretch = _stretch(spot, spans)
+        parts[spot[0]].append(Part(spot[1], left, sized.get(stretch), stretch[3]))
+    return {topic: replace(lag, parts=tuple(parts[topic])) for topic, lag in lags.items()}

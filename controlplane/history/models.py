@@ -275,6 +275,7 @@ class ExpiringUnread(models.Model):
     topic = models.CharField(max_length=249)
     messages = models.BigIntegerField()  # that were unread when it was noticed
     expires_at = models.DateTimeField()  # the oldest of them, at the earliest, as it was then
+    is_by_size = models.BooleanField(default=False, db_default=False)  # then it is an estimate
     began_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)  # null: they still are

@@ -100,11 +100,13 @@ def expiring(
     ended: datetime | None = None,
     group: str = "billing",
     expires: datetime | None = None,
+    *,
+    is_by_size: bool = False,
 ) -> None:
     """Of a group, in topic `orders`; where it is not said, they may expire at once."""
     ExpiringUnread.objects.create(
         instance=instance.pk, digest=digest_of(group, "orders"), group=group, topic="orders", messages=1204,
-        expires_at=expires or began, began_at=began, seen_at=began, ended_at=ended,
+        expires_at=expires or began, began_at=began, seen_at=began, ended_at=ended, is_by_size=is_by_size,
     )  # fmt: skip
 
 

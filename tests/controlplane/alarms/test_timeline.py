@@ -186,6 +186,19 @@ def test_how_long_it_still_is_is_said_while_it_is_to_come(alice, instance, url, 
     assert told(alice, url, kinds="unread.expiring") == [("unread.expiring", "billing", said)]
 
 
+@pytest.mark.parametrize(
+    ("minutes", "expected"), [(43, "in about 43 min at the rate of then"), (-5, "at the rate of then")]
+)
+def test_what_may_be_pushed_out_by_size_is_said_to_be_an_estimate(alice, instance, url, hour, minutes, expected):
+    expires = datetime.now(UTC) + timedelta(minutes=minutes, seconds=30)
+    expiring(instance, hour(3), expires=expires, is_by_size=True)
+    said = (
+        "1204 records of topic orders may be pushed out unread by newer ones from about "
+        f"{expires:%Y-%m-%d %H:%M} UTC on, {expected}: an estimate by retention.bytes"
+    )
+    assert told(alice, url, kinds="unread.expiring") == [("unread.expiring", "billing", said)]
+
+
 @pytest.mark.parametrize("later", [0, 60])
 def test_of_a_time_that_ends_after_the_oldest_could_expire_it_is_said_that_some_may_be_lost(
     alice, instance, url, hour, later
