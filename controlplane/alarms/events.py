@@ -37,6 +37,7 @@ KINDS = (
     "rebalance.ended",
     "unread.expiring",
     "unread.safe",
+    "group.rebalanced",
 )
 MARKED = ("instance.resized", "throttling.began", "throttling.ended", "broker.away", "alarm.fired")
 """What charts of the history have marks of."""

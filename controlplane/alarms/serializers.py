@@ -182,7 +182,7 @@ class InstanceEventSerializer(serializers.Serializer[Any]):
     )
     detail = serializers.SerializerMethodField(
         help_text="more about it: why an operation failed, what a policy did, what sizes were and are, when unread records may "
-        "expire, or that some may have; or empty",
+        "expire, or that some may have, how often a group rebalanced in that hour; or empty",
     )
     before = EventSizesSerializer(
         source="told.before", allow_null=True, help_text="of a resize; null: not known, or no resize"

@@ -11,9 +11,10 @@ throttling             times in which its own limits made clients wait: `Throttl
 brokers                away, so that others lead its partitions, and back: `clusters.BrokerAbsence`
 moved partitions       what operators have moved between brokers, counted: `rebalancing.RebalanceMove`
 unread records         of a group, about to expire: `history.ExpiringUnread`
+groups                 that rebalanced, by the hour: `history.GroupRebalances`
 =====================  ===========================================================================================
 
-What nobody writes down is not here: single elections of leaders, and rebalances of consumer groups.
+What nobody writes down is not here: single elections of leaders, where no broker went away.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from controlplane.alarms.throttling import OVER_AFTER
 from controlplane.clusters.models import BrokerAbsence
 from controlplane.core.models import Operation, OperationState
 from controlplane.health.models import HealthSpell
-from controlplane.history.models import ExpiringUnread
+from controlplane.history.models import ExpiringUnread, GroupRebalances
 from controlplane.instances.history import SIZES
 from controlplane.instances.models import SpecChange, SpecChangeKind
 from controlplane.rebalancing.models import ACTIVE, MoveState, RebalanceMove
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 OF_TEXT = (3, 4, 10, 11)
 """Sources by their number, those whose keys are texts: operations and rebalances."""
-NUMBERS = {str(number): number for number in range(14)}
+NUMBERS = {str(number): number for number in range(15)}
 """Of sources. They stay as they are: cursors have them."""
 SIZE_WORDS = {
     "bandwidth_mib_per_s": ("bandwidth", " MiB/s"),
@@ -74,6 +75,7 @@ def sources_of(instance: Instance, span: Span, now: datetime) -> list[Source]:
         Few("rebalance.ended", ended),
         Few("rebalance.began", begun),
         *_of_unread(instance, now),
+        Rows({"group.rebalanced": Q()}, GroupRebalances.objects.filter(instance=instance.pk), "began_at", _rebalanced),
     ]
 
 
@@ -170,6 +172,8 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
         ):  # what is over, or was to be by now, is in no time from now
             time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
             said = f"{number} records of topic {topic} may expire unread from {moment} UTC on, in {time}"
+        if row.is_by_size:
+            said = _by_size(row, now)
         return Told("unread.expiring", row.group, topic, detail=said)
 
     def over(row: ExpiringUnread) -> Told:
@@ -183,6 +187,31 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
         Rows({"unread.safe": Q()}, rows, "ended_at", over),
         Rows({"unread.expiring": Q()}, rows, "began_at", expiring),
     ]
+
+
+def _by_size(row: ExpiringUnread, now: datetime) -> str:
+    """An estimate, and said to be one."""
+    number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
+    left = row.expires_at - now
+    if row.ended_at is None and left >= timedelta(minutes=1):
+        time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
+        return (
+            f"{number} records of topic {topic} may be pushed out unread by newer ones from about {moment} UTC on, "
+            f"in about {time} at the rate of then: an estimate by retention.bytes"
+        )
+    return (
+        f"{number} records of topic {topic} may be pushed out unread by newer ones from about {moment} UTC on, "
+        "at the rate of then: an estimate by retention.bytes"
+    )
+
+
+def _rebalanced(row: GroupRebalances) -> Told:
+    """Once at least: where a look found it in the middle, or others in it than the look before, a minute earlier or more."""
+    if row.times == 1:
+        return Told("group.rebalanced", row.group, "")
+    hour, last, times = f"{row.hour:%H:%M}", f"{row.seen_at:%H:%M}", row.times
+    said = f"{times} times in the hour from {hour} UTC on, last at {last} UTC"
+    return Told("group.rebalanced", row.group, "", detail=said)
 
 
 def _resizes(instance: Instance) -> QuerySet[SpecChange]:

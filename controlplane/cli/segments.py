@@ -2,7 +2,8 @@
 
 They may hold anything, a "/" too, and a server sees "%2F" and "/" alike. So a name that no segment can be as it is stands in
 addresses as "~" and its UTF-8 in base64url without "=": a/b is ~YS9i. Such are names with a "/", "." and "..", which clients
-resolve, and names that begin with "~". Every other name is itself, and may be written so too. So a segment is one name.
+resolve, names that begin with "~", and those with control characters, which proxies and servers refuse or cut (NUL, line ends).
+Every other name is itself, and may be written so too. So a segment is one name.
 """
 
 from __future__ import annotations
@@ -34,4 +35,8 @@ def name_of(segment: str) -> str:
 
 
 def _is_no_segment(name: str) -> bool:
-    return "/" in name or name in (".", "..") or name.startswith(MARK)
+    return "/" in name or name in (".", "..") or name.startswith(MARK) or any(map(_is_control, name))
+
+
+def _is_control(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter <= "\x9f"

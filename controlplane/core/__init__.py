@@ -20,6 +20,6 @@ checks          what this installation must have before it starts
 kept caching    what is kept in the cache, which may be away; the cache in Redis, which is not asked again while it is away
 pulse           whether a worker is there
 logs            what is not worth a line
-portions        a long list in parts (pure)
+portions turns  a long list in parts; queues taken in turn (pure)
 sums            what tells of an organisation as a whole is left out for whoever is for some instances alone
 """

@@ -54,3 +54,8 @@ def cell_text(value: str) -> str:
 def second_text(moment: datetime) -> str:
     """RFC 3339 in UTC, to the second: ``2026-11-21T09:03:17Z``."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def visible(name: str) -> str:
+    r"""A name that a client chose, on one line: ``two\nlines`` for one with a line end in it, ``\x00`` for NUL."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)

@@ -1,5 +1,7 @@
 """What every group of a cluster has still to read, in one round: for the history, which looks once a minute.
 
+And which of them have rebalanced since the round before (`rebalances`).
+
 A page asks about one group, or the groups of one instance. Asking so for each of thousands would be two requests a group and
 a list of all groups an instance. A round asks each broker once which groups it coordinates, and on one connection for their
 offsets; then leaders where partitions begin and end, thousands in a question; and at last for the record that a group would
@@ -17,21 +19,24 @@ import logging
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names_of
 from controlplane.core.errors import Unavailable
 from controlplane.core.portions import portions
+from controlplane.core.turns import in_turn
 from controlplane.groups.lag import lag_messages
+from controlplane.groups.rebalances import looked
 from controlplane.kafka import backlog_door, group_door, groups
 from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
 from quota.contracts.namespace import instance_key, split_physical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
+    from controlplane.groups.rebalances import Look
     from controlplane.kafka.backlog_door import Stretch
     from controlplane.kafka.group_door import Address, GroupDoor, Place, Span
 
@@ -39,7 +44,6 @@ if TYPE_CHECKING:
     """A topic, a partition's number and an offset: where a group would read on."""
     Behind = Mapping[str, Sequence[tuple[int, Spot]]]
 
-T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 MOST_GROUPS = 10_000
 MOST_DATED = 2_000
@@ -53,32 +57,45 @@ MOST_LOOKS = 8
 """At records, of two seconds at most."""
 
 
+class Part(NamedTuple):
+    """A partition in which something is left: how many records, their bytes (None: not known), and where it ends."""
+
+    number: int
+    left: int
+    size: int | None
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class Lag:
     """Records that can still be read, and the timestamp of the oldest of them, in ms.
 
     None: it is not known; NOTHING_LEFT: there is none, or only marks of transactions are left. `is_whole`: the next record of
     every partition is dated; where it is not, an older one may be among those that are not. `size`: their bytes, about, as
-    `kafka.backlog_door` has it; None: not known of some partition, or nobody asked.
+    `kafka.backlog_door` has it; None: not known of some partition, or nobody asked. `parts` are of a topic alone.
     """
 
     messages: int
     oldest_ms: int | None
     is_whole: bool = True
     size: int | None = None
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """By instance and group, both as tenants name them; and what was dated and sized, for the next round.
 
-    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them.
+    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them. `rebalanced`
+    names groups, of all that there are, that have rebalanced since the round before or are about it; `looks` are for the next.
     """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
     dated: Mapping[Spot, int] = field(default_factory=dict)
     by_topic: Mapping[str, Mapping[str, Mapping[str, Lag]]] = field(default_factory=dict)
     sized: Mapping[Stretch, int] = field(default_factory=dict)
+    rebalanced: Mapping[str, Collection[str]] = field(default_factory=dict)
+    looks: Mapping[str, Look] = field(default_factory=dict)
 
 
 def round_of(
@@ -87,13 +104,41 @@ def round_of(
     *,
     known: Mapping[Spot, int],
     known_sizes: Mapping[Stretch, int] | None = None,
+    looks: Mapping[str, Look] | None = None,
+    now_s: int = 0,
 ) -> Round:
-    """Of the groups of these instances; what is known is `dated` and `sized` of the round before. Raises ClusterUnavailable."""
+    """Of the groups of these instances; what is known is of the round before. Raises ClusterUnavailable.
+
+    `looks`: None asks for no rebalances; `now_s` is the time of this look.
+    """
     door = group_door.door(cluster)
     owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
-    listed = {
-        address: [name for name in names if _key(name) in owners] for address, names in door.coordinated().items()
+    states = {
+        address: {name: state for name, state in names.items() if _key(name) in owners}
+        for address, names in door.coordinated().items()
     }
+    found = _lags(
+        cluster, door, owners, {address: list(names) for address, names in states.items()}, known, known_sizes
+    )
+    if looks is None:
+        return found
+    names, looks = looked(door, states, looks, now_s)  # behind the lag: that is what rounds are for
+    rebalanced: defaultdict[str, set[str]] = defaultdict(set)
+    for name in names:
+        key, group = split_physical(name) or ("", "")
+        if groups.can_be(group):
+            rebalanced[owners[key]].add(group)
+    return replace(found, rebalanced=dict(rebalanced), looks=looks)
+
+
+def _lags(
+    cluster: ClusterAddress,
+    door: GroupDoor,
+    owners: Mapping[str, str],
+    listed: Mapping[Address, Sequence[str]],
+    known: Mapping[Spot, int],
+    known_sizes: Mapping[Stretch, int] | None,
+) -> Round:
     committed = _committed(door, _chosen(listed))
     if not committed:
         return Round()
@@ -112,7 +157,7 @@ def round_of(
         _, group = split_physical(name) or ("", "")
         if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
             lags[owners[_key(name)]][group] = replace(_lag(spots, dated), size=_size(spots, spans, sized))
-            by_topic[owners[_key(name)]][group] = _by_topic(spots, dated)
+            by_topic[owners[_key(name)]][group] = _with_parts(_by_topic(spots, dated), spots, spans, sized)
     return Round(dict(lags), dated, dict(by_topic), sized)
 
 
@@ -128,21 +173,9 @@ def _chosen(listed: Mapping[Address, Sequence[str]]) -> dict[Address, list[str]]
     for name in sorted(at):
         by_owner[_key(name)].append(name)
     chosen: dict[Address, list[str]] = {address: [] for address in listed}
-    for name in islice(_in_turn(by_owner.values()), MOST_GROUPS):
+    for name in islice(in_turn(by_owner.values()), MOST_GROUPS):
         chosen[at[name]].append(name)
     return chosen
-
-
-def _in_turn(queues: Iterable[Sequence[T]]) -> Iterator[T]:
-    """The first of each, then the second of each, and so on."""
-    left = [iter(queue) for queue in queues]
-    while left:
-        remaining = []
-        for queue in left:
-            for first in islice(queue, 1):
-                yield first
-                remaining.append(queue)
-        left = remaining
 
 
 def _committed(door: GroupDoor, chosen: Mapping[Address, Sequence[str]]) -> dict[str, Mapping[Place, int]]:
@@ -192,7 +225,7 @@ def _dated(door: GroupDoor, behind: Behind, known: Mapping[Spot, int]) -> dict[S
     by_owner: defaultdict[str, list[tuple[int, str, Spot]]] = defaultdict(list)
     for name, spots in behind.items():
         by_owner[_key(name)] += [(rank, name, spot) for rank, (_, spot) in enumerate(spots)]
-    wanted = dict.fromkeys(spot for _, _, spot in _in_turn([sorted(some) for _, some in sorted(by_owner.items())]))
+    wanted = dict.fromkeys(spot for _, _, spot in in_turn([sorted(some) for _, some in sorted(by_owner.items())]))
     dated = {spot: known[spot] for spot in wanted if known.get(spot, NOTHING_LEFT) != NOTHING_LEFT}
     asked = list(islice((spot for spot in wanted if spot not in dated), MOST_DATED))
     for positions in islice(_looks(asked), MOST_LOOKS):
@@ -215,7 +248,7 @@ def _sized(
     by_owner: defaultdict[str, list[Spot]] = defaultdict(list)
     for name, spots in sorted(behind.items()):
         by_owner[_key(name)] += [spot for _, spot in spots]
-    wanted = dict.fromkeys(_stretch(spot, spans) for spot in _in_turn([some for _, some in sorted(by_owner.items())]))
+    wanted = dict.fromkeys(_stretch(spot, spans) for spot in in_turn([some for _, some in sorted(by_owner.items())]))
     sized = {stretch: known[stretch] for stretch in wanted if stretch in known}
     asked = list(islice((stretch for stretch in wanted if stretch not in sized), MOST_SIZED))
     try:
@@ -265,3 +298,16 @@ def _by_topic(spots: Sequence[tuple[int, Spot]], dated: Mapping[Spot, int]) -> d
     for each in spots:
         found[each[1][0]].append(each)
     return {topic: _lag(some, dated) for topic, some in found.items()}
+
+
+def _with_parts(
+    lags: Mapping[str, Lag],
+    spots: Sequence[tuple[int, Spot]],
+    spans: Mapping[Place, Span],
+    sized: Mapping[Stretch, int],
+) -> dict[str, Lag]:
+    parts: defaultdict[str, list[Part]] = defaultdict(list)
+    for left, spot in spots:
+        stretch = _stretch(spot, spans)
+        parts[spot[0]].append(Part(spot[1], left, sized.get(stretch), stretch[3]))
+    return {topic: replace(lag, parts=tuple(parts[topic])) for topic, lag in lags.items()}

@@ -101,7 +101,12 @@ class GroupSummary:
     lag_bytes: int | None  # about; None: of some partition with a lag it is not known
     lag_seconds: float | None  # the largest of those that are known; in a list as the history's newest minute has it
     partitions: tuple[PartitionLag, ...]
-    is_known: bool = True  # False: its coordinator did not answer, and nothing but the name is known
+    is_known: bool = True  # False: its coordinator did not answer, or cannot be asked; nothing but the name is known
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether it has a page: no name with NUL has one."""
+        return groups.can_be(self.name)
 
     @property
     def known_members(self) -> tuple[Member, ...] | None:
@@ -184,11 +189,14 @@ def group_summaries(*, organisation: Organisation, instance_id: str, names: Sequ
 def group_summaries_known(
     *, organisation: Organisation, instance_id: str, names: Sequence[str], clock: Clock = SYSTEM_CLOCK
 ) -> list[GroupSummary]:
-    """The same in this order, and nothing but the name of those that do not answer. Raises NotFound, ClusterUnavailable."""
+    """The same in this order, and nothing but the name of those that do not answer, or that nobody can be asked about.
+
+    Raises NotFound, ClusterUnavailable.
+    """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     answered, silent = groups.read_known(instance.cluster.address, instance.id, names)
     found = {each.name: each for each in _summaries(instance, answered, clock, even_without_ends=True)}
-    found |= {name: _unknown(name) for name in silent}
+    found |= {name: _unknown(name) for name in [*silent, *(name for name in names if not groups.can_be(name))]}
     return [found[name] for name in names if name in found]
 
 

@@ -275,6 +275,7 @@ class ExpiringUnread(models.Model):
     topic = models.CharField(max_length=249)
     messages = models.BigIntegerField()  # that were unread when it was noticed
     expires_at = models.DateTimeField()  # the oldest of them, at the earliest, as it was then
+    is_by_size = models.BooleanField(default=False, db_default=False)  # then it is an estimate
     began_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)  # null: they still are
@@ -295,3 +296,32 @@ class ExpiringUnread(models.Model):
 
     def __str__(self) -> str:
         return f"unread of a group of {self.instance} from {self.began_at:%Y-%m-%d %H:%M:%S}"
+
+
+class GroupRebalances(models.Model):
+    """The rebalances of a consumer group that were seen in an hour, once a minute at most: `lag.rebalances`.
+
+    It outlives the group. Reached through an instance that was looked up in its organisation's scope.
+    """
+
+    instance = models.CharField(max_length=32)
+    digest = models.CharField(max_length=32)  # of the group: its name may be longer than what an index takes
+    group = models.CharField(max_length=1000)
+    hour = models.DateTimeField()  # its beginning
+    times = models.IntegerField()
+    began_at = models.DateTimeField()  # when the first was seen
+    seen_at = models.DateTimeField()  # and the last
+
+    class Meta:
+        """Once an hour, whoever looks; the timeline reads it by instance and time."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "digest", "hour"], name="one_row_per_group_and_hour")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["instance", "began_at"], name="rebalances_by_beginning"),
+            models.Index(fields=["began_at"], name="rebalances_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"a group of {self.instance}, {self.times} times in the hour of {self.hour:%Y-%m-%d %H:%M}"

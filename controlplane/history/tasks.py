@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.celery import app
 from controlplane.history import services
-from controlplane.history.lag import expiry, rolling, sampling
+from controlplane.history.lag import expiry, rebalances, rolling, sampling
 from controlplane.history.requests import sampling as requests
 
 
@@ -44,3 +44,4 @@ def lag_keep_up() -> None:
     rolling.roll_up()
     rolling.purge()
     expiry.expiry_purge()
+    rebalances.rebalances_purge()

@@ -8,6 +8,7 @@ message_door  tenants' messages, on the bandwidth of their instances
 leaving     LeaveGroup, which librdkafka has no call for
 forgetting  OffsetDelete, which confluent_kafka has no call for
 bare_groups  what librdkafka does not read of a group whose assignments are not a consumer's
+group_marks  what each of many groups is like, as a mark that is another one after a rebalance
 classic_members  which members of a group speak the classic protocol, which confluent_kafka does not say
 flexible    the forms of requests and answers that are written by hand
 transaction_door   what is asked about transactions, which librdkafka has no call for

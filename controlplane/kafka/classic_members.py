@@ -13,6 +13,8 @@ from controlplane.kafka import leaving
 from controlplane.kafka.flexible import NO_TAGS, Reader, array, string
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from controlplane.clusters.identification import Identification
 
 CONSUMER_GROUP_DESCRIBE = 69
@@ -28,9 +30,25 @@ def fetch(address: tuple[str, int], who: Identification, group: str, *, timeout_
         return members_in(leaving.ask(connection, CONSUMER_GROUP_DESCRIBE, 1, request(group), flexible=True))
 
 
-def request(group: str) -> bytes:
+def request(*groups: str) -> bytes:
     """A ConsumerGroupDescribe v1."""
-    return array([string(group)]) + WITHOUT_OPERATIONS + NO_TAGS
+    return array(map(string, groups)) + WITHOUT_OPERATIONS + NO_TAGS
+
+
+def groups_in(answer: bytes) -> Iterator[tuple[int, str, str, int]]:
+    """Of each group of a ConsumerGroupDescribe v1 answer: Kafka's error code, name, state and epoch. Raises struct.error."""
+    reader = Reader(answer, THROTTLE_TIME_BYTES, errors="replace")
+    for _ in range(reader.count()):
+        error = reader.int16()
+        reader.string()  # why
+        name, state, epoch = reader.string(), reader.string(), reader.int32()
+        reader.int32()  # the epoch of its assignment
+        reader.string()  # the assignor
+        for _ in range(reader.count()):
+            _member(reader)
+        reader.int32()  # operations, which nobody asked for
+        reader.tags()
+        yield error, name, state, epoch
 
 
 def members_in(answer: bytes) -> tuple[int, frozenset[str]]:

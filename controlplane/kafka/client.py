@@ -305,6 +305,15 @@ def retention_of(settings: Mapping[str, Setting]) -> int | None:
     return retention_ms if retention_ms >= 0 else None
 
 
+def size_kept_of(settings: Mapping[str, Setting]) -> int | None:
+    """How many bytes of each partition a topic keeps; None: it has no such limit, or is compacted alone."""
+    policy, retention = settings.get("cleanup.policy"), settings.get("retention.bytes")
+    if policy is not None and "delete" not in policy.value:
+        return None
+    size = -1 if retention is None else int(retention.value)
+    return size if size >= 0 else None
+
+
 _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
     KafkaError.TOPIC_ALREADY_EXISTS: (AlreadyExists, "topic_exists"),
     KafkaError.UNKNOWN_TOPIC_OR_PART: (NotFound, "topic_not_found"),

@@ -58,14 +58,11 @@ def fetch_within(
     return found
 
 
-def coordinated(address: tuple[str, int], who: Identification, *, timeout_s: float) -> list[str]:
-    """The groups that a broker coordinates now, everybody's. Raises ClusterUnavailable."""
-    with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
-        return groups_in(leaving.ask(connection, LIST_GROUPS, 1, b""))
-
-
 def listed(address: tuple[str, int], who: Identification, *, timeout_s: float) -> tuple[int, dict[str, str]]:
-    """The same with Kafka's error code (0: all are there), and each group's state. Raises ClusterUnavailable."""
+    """The groups that a broker coordinates now, everybody's, with their states; and Kafka's error code, 0: all are there.
+
+    Raises ClusterUnavailable.
+    """
     with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
         return states_in(leaving.ask(connection, LIST_GROUPS, 4, array([]) + NO_TAGS, flexible=True))
 
@@ -82,18 +79,6 @@ def states_in(answer: bytes) -> tuple[int, dict[str, str]]:
         reader.tags()
     reader.tags()
     return error, found
-
-
-def groups_in(answer: bytes) -> list[str]:
-    """Of a ListGroups v1 answer; those that are being loaded are not there yet. Raises struct.error."""
-    reader = Reader(answer, errors="replace")
-    reader.int32()  # the throttle time
-    reader.int16()  # an error that some are not there
-    names = []
-    for _ in range(reader.int32()):
-        names.append(reader.old_string())
-        reader.old_string()  # the type of its protocol
-    return names
 
 
 def offsets_in(answer: bytes) -> tuple[int, dict[Place, int]]:

@@ -82,6 +82,15 @@ class Reader:
         """Of a version that is not flexible."""
         return self._text(max(0, self.int16()))
 
+    def old_bytes(self) -> bytes:
+        """Likewise; null is as good as empty."""
+        size = max(0, self.int32())
+        data = self._data[self._at : self._at + size]
+        if len(data) < size:
+            raise struct.error("the answer ends within bytes")
+        self._at += size
+        return data
+
     def nullable_string(self) -> str | None:
         """Likewise, where null is not empty."""
         size = self.int16()

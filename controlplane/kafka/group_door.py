@@ -29,13 +29,24 @@ from confluent_kafka.admin import OffsetSpec
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import at_once, bare_groups, classic_members, client, committed, forgetting, leaving, running
+from controlplane.kafka import (
+    at_once,
+    bare_groups,
+    classic_members,
+    client,
+    committed,
+    forgetting,
+    group_marks,
+    leaving,
+    running,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
     from controlplane.kafka.bare_groups import BareGroup
+    from controlplane.kafka.group_marks import GroupMark
 
 LOG = logging.getLogger(__name__)
 ROUND_S = 3.0
@@ -152,8 +163,15 @@ class GroupDoor(Protocol):
         """The same of those that answer: one whose coordinator is away hides no other."""
         ...
 
-    def coordinated(self) -> dict[Address, list[str]]:
-        """All groups of the cluster, by the broker that coordinates them; what a broker coordinates that is away is not there."""
+    def coordinated(self) -> dict[Address, dict[str, str]]:
+        """All groups of the cluster, by the broker that coordinates them, with their states as brokers call them.
+
+        What a broker coordinates that is away is not there.
+        """
+        ...
+
+    def marks(self, address: Address, names: Sequence[str], *, within_s: float) -> dict[str, GroupMark]:
+        """What each of many is like that a broker coordinates; absent: no answer in time, or it is no coordinator of it."""
         ...
 
     def offsets(self, address: Address, names: Sequence[str], *, within_s: float) -> dict[str, Mapping[Place, int]]:
@@ -356,14 +374,19 @@ class KafkaGroups:
                 found[name] = dict(offsets)
         return found
 
-    def coordinated(self) -> dict[Address, list[str]]:
+    def marks(self, address: Address, names: Sequence[str], *, within_s: float) -> dict[str, GroupMark]:
+        """See GroupDoor."""
+        return group_marks.fetch_within(address, self._admin.who, names, timeout_s=ROUND_S, within_s=within_s)
+
+    def coordinated(self) -> dict[Address, dict[str, str]]:
         """See GroupDoor."""
         brokers = coordination.live_brokers(zookeeper.tree(self._cluster))
-        found: dict[Address, list[str]] = {}
+        found: dict[Address, dict[str, str]] = {}
         for broker in brokers:
             address = (broker.host, broker.port)
             try:
-                found[address] = committed.coordinated(address, self._admin.who, timeout_s=ROUND_S)
+                # An error says that some are not loaded yet: the others are there.
+                _, found[address] = committed.listed(address, self._admin.who, timeout_s=ROUND_S)
             except ClusterUnavailable as error:
                 LOG.warning("broker %d does not name its groups: %s", broker.id, error)
         if not found:

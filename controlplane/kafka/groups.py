@@ -143,7 +143,12 @@ def can_be(name: str) -> bool:
 
 
 def missing(name: str) -> NotFound:
-    """What is said of a group that is not there."""
+    """What is said of a group that is not there, and of one that nobody can be asked about."""
+    if "\0" in name:
+        return NotFound(
+            "a group whose name has NUL in it is listed, and cannot be looked at or changed here: use Kafka's own tools",
+            code="group_not_found",
+        )
     return NotFound(f"no group {name}", code="group_not_found")
 
 

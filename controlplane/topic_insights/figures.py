@@ -5,7 +5,8 @@ coordinators, the last hours to the meter's table. Each is bounded by its door, 
 named in `unknown`, and the rest is shown.
 
 Records are offsets between the first and the end: in a compacted topic, and where there are transactions, fewer are there.
-The last write is the largest timestamp of the records, which is the producers' clock unless the topic says LogAppendTime.
+The last write is the largest timestamp of the records, which is the producers' clock unless the topic says LogAppendTime: a
+producer may write any number, and one that is no moment of the calendar is said to be impossible.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from controlplane.metering import selectors as metering
 from controlplane.topic_insights.groups import near_ms, readers_of
 from controlplane.topic_insights.hints import UNUSED_DAYS, Hint, Known, hints_of
 from controlplane.topic_insights.skew import Skew, skew_of
+from controlplane.topic_insights.written import written_of
 from controlplane.topics.configs import configs_of
 
 if TYPE_CHECKING:
@@ -33,14 +35,20 @@ if TYPE_CHECKING:
     from controlplane.kafka.group_door import Place, Span
     from controlplane.kafka.topics import Topic
     from controlplane.tenants.models import Organisation
-    from controlplane.topic_insights.groups import Reader
+    from controlplane.topic_insights.groups import Reader, Readers
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 HOUR_S = 3600
+MS = 1000
 SIZES, OFFSETS, LAST_WRITE, GROUPS, CONFIGS, USAGE = "sizes", "offsets", "last_write", "groups", "configs", "usage"
-PARTS = (SIZES, OFFSETS, LAST_WRITE, GROUPS, CONFIGS, USAGE)
+WRITTEN = "written"
+PARTS = (SIZES, OFFSETS, LAST_WRITE, GROUPS, CONFIGS, USAGE, WRITTEN)
 """What may be unknown."""
+IMPOSSIBLE = "impossible_time"
+"""Why there is no last write: the largest timestamp of the records is no moment of the calendar."""
+LAST_MS = 253_370_764_800_000
+"""The beginning of the year 9999: what is later is no moment everywhere on earth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,13 @@ class PartitionFigures:
     end_offset: int | None
     bytes: int | None  # at its leader
     last_write_at: datetime | None
+    last_write_problem: str | None = None  # or IMPOSSIBLE
+    written_bytes: int | None = None  # in the last hour, by the records' timestamps
+
+    @property
+    def written_bytes_per_s(self) -> float | None:
+        """On average over that hour."""
+        return None if self.written_bytes is None else round(self.written_bytes / HOUR_S, 3)
 
     @property
     def records(self) -> int | None:
@@ -73,6 +88,7 @@ class Flow:
     hour_consumed_bytes_per_s: float
     day_produced_bytes_per_s: float
     day_consumed_bytes_per_s: float
+    age_s: int  # since that hour ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,12 @@ class TopicFigures:
     hints: tuple[Hint, ...]
     missing_brokers: tuple[int, ...]
     unknown: tuple[str, ...]
+    more_groups: int = 0  # of the instance, that were not looked at: they may read it as well
+
+    @property
+    def last_write_problem(self) -> str | None:
+        """IMPOSSIBLE where that is so of some partition."""
+        return next((each.last_write_problem for each in self.partitions if each.last_write_problem), None)
 
 
 @dataclass(slots=True)
@@ -127,15 +149,22 @@ def topic_figures(
     config = None if rows is None else {row.name: row.value for row in rows}
     readers = asking(GROUPS, lambda: _readers(instance, name, spans, config, now))
     usage = asking(USAGE, lambda: _usage(instance, name, now))
-    partitions = tuple(_partition(name, each, spans or {}, newest or {}, sizes or {}) for each in topic.layout)
+    now_ms = int(now.timestamp() * MS)
+    written = asking(WRITTEN, lambda: None if spans is None else written_of(cluster, instance.id, spans, now_ms))
+    partitions = tuple(
+        _partition(name, each, spans or {}, newest or {}, sizes or {}, written or {}) for each in topic.layout
+    )
     held_bytes = [each.bytes for each in partitions]
     held_records = [each.records for each in partitions]
+    taken = [each.written_bytes for each in partitions]
     known = Known(
         topic.layout,
         config,
+        taken,
         held_bytes if _whole(held_bytes) is not None else None,
         held_records if _whole(held_records) is not None else None,
-        readers,
+        None if readers is None else readers.shown,
+        0 if readers is None else readers.more_groups,
         None if usage is None else usage.unused_days,
     )
     return TopicFigures(
@@ -146,11 +175,12 @@ def topic_figures(
         _whole(held_records),
         max((each.last_write_at for each in partitions if each.last_write_at is not None), default=None),
         None if usage is None else usage.flow,
-        skew_of(topic.layout, held_bytes if _whole(held_bytes) is not None else held_records),
-        None if readers is None else tuple(readers),
+        skew_of(topic.layout, held_bytes if _whole(held_bytes) is not None else held_records, taken),
+        None if readers is None else tuple(readers.shown),
         tuple(hints_of(known)),
         tuple(sorted(broker for broker, found in (sizes or {}).items() if found is None)),
         tuple(asking.unknown),
+        0 if readers is None else readers.more_groups,
     )
 
 
@@ -160,9 +190,11 @@ def _partition(
     spans: Mapping[Place, Span],
     newest: Mapping[Place, int | None],
     sizes: Mapping[int, Mapping[Place, int] | None],
+    written: Mapping[Place, int],
 ) -> PartitionFigures:
     place = (name, partition.partition)
     span, last_ms = spans.get(place), newest.get(place)
+    last = None if last_ms is None else _moment(last_ms)
     at_leader = None if partition.leader is None else sizes.get(partition.leader)
     return PartitionFigures(
         partition.partition,
@@ -172,16 +204,15 @@ def _partition(
         None if span is None else span.start,
         None if span is None else span.end,
         None if at_leader is None else at_leader.get(place),
-        None if last_ms is None else _moment(last_ms),
+        last,
+        IMPOSSIBLE if last_ms is not None and last is None else None,
+        written.get(place),
     )
 
 
 def _moment(ms: int) -> datetime | None:
-    """A producer may write any number as its time; one that is no moment of the calendar is not known."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
+    """A producer may write any number as its time; None: it is no moment of the calendar."""
+    return datetime.fromtimestamp(ms / MS, UTC) if 0 <= ms < LAST_MS else None
 
 
 def _whole(amounts: Sequence[int | None]) -> int | None:
@@ -196,7 +227,7 @@ def _readers(
     spans: Mapping[Place, Span] | None,
     config: Mapping[str, str | None] | None,
     now: datetime,
-) -> list[Reader] | None:
+) -> Readers | None:
     if spans is None:
         return None
     cluster, before_ms = instance.cluster.address, None
@@ -235,7 +266,8 @@ def _usage(instance: Instance, name: str, now: datetime) -> _Usage | None:
     hour, day, until = (metering.hour_text(end - back) for back in (timedelta(hours=1), timedelta(days=1), timedelta()))
     last = [each for each in found if each.hour == hour]
     days = [each for each in found if day <= each.hour < until]  # hours: SLUICE_METERING_KEEP_DAYS is 2 or more
-    flow = Flow(end - timedelta(hours=1), *_per_s(last, HOUR_S), *_per_s(days, 24 * HOUR_S))
+    age_s = max(0, int((now - end).total_seconds()))
+    flow = Flow(end - timedelta(hours=1), *_per_s(last, HOUR_S), *_per_s(days, 24 * HOUR_S), age_s=age_s)
     is_known_long = found[0].last_hour <= metering.hour_text(start + timedelta(hours=1))
     within = (each for each in found if each.last_hour >= metering.hour_text(start))
     used = any(each.produced_bytes or each.consumed_bytes for each in within)

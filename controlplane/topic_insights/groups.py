@@ -1,14 +1,14 @@
 """The consumer groups that read a topic: how far behind each is there, and whether retention has overtaken it, or is about to.
 
-A group's offsets are its coordinator's, so all groups of the instance are asked about, up to MOST_GROUPS: of an instance with
-more, it is not known who reads a topic, and nothing is said.
+A group's offsets are its coordinator's, so all groups of the instance are asked about, up to MOST_GROUPS, those with members
+before the others: of an instance with more it is said how many nobody has looked at.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane.core.errors import Unavailable
 from controlplane.kafka import backlog_door, groups
@@ -40,24 +40,29 @@ class Reader:
     lag_bytes: int | None = None  # about, as `kafka.backlog_door` has it; None: not known of some partition
 
 
+class Readers(NamedTuple):
+    """Of a topic, those that are furthest behind first; and how many groups of the instance were not looked at."""
+
+    shown: list[Reader]
+    more_groups: int = 0
+
+
 def readers_of(
     cluster: ClusterAddress,
     instance_id: str,
     topic: str,
     spans: Mapping[Place, Span],
     deadlines: Mapping[Place, int | None],
-) -> list[Reader] | None:
-    """By how far behind they are; None: there are too many groups. `deadlines` are as `_is_near` has them.
-
-    Raises ClusterUnavailable.
-    """
-    names = [group.name for group in groups.list_all(cluster, instance_id)]
-    if len(names) > MOST_GROUPS:
-        return None
+) -> Readers:
+    """By how far behind they are. `deadlines` are as `_is_near` has them. Raises ClusterUnavailable."""
+    listed = groups.list_all(cluster, instance_id)
+    first = sorted(listed, key=lambda group: (group.state in (groups.EMPTY, groups.DEAD), group.name))[:MOST_GROUPS]
+    names = [group.name for group in first]
     read = groups.read(cluster, instance_id, names)
     sizes = _sizes(cluster, instance_id, [stretch for group in read for stretch in _stretches(group, topic, spans)])
     found = [_reader(group, topic, spans, deadlines, sizes) for group in read]
-    return sorted((each for each in found if each is not None), key=lambda each: (-(each.lag or 0), each.group))
+    shown = sorted((each for each in found if each is not None), key=lambda each: (-(each.lag or 0), each.group))
+    return Readers(shown, len(listed) - len(names))
 
 
 def _stretches(group: Group, topic: str, spans: Mapping[Place, Span]) -> list[Stretch]:

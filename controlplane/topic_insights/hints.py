@@ -46,9 +46,11 @@ class Known:
 
     layout: Sequence[Partition]
     config: Mapping[str, str | None] | None = None
-    sizes: Sequence[int | None] | None = None  # bytes at the leaders, by place in `layout`
+    written: Sequence[int | None] | None = None  # bytes of the last hour, by place in `layout`
+    sizes: Sequence[int | None] | None = None  # bytes at the leaders
     records: Sequence[int | None] | None = None
-    readers: Sequence[Reader] | None = None  # all groups that have an offset here, or a member that reads here
+    readers: Sequence[Reader] | None = None  # groups that have an offset here, or a member that reads here
+    more_groups: int = 0  # that nobody looked at, so that they may read here as well
     unused_days: int | None = None  # so many full days nobody produced or consumed; None: not known, or used
 
 
@@ -78,24 +80,40 @@ def _of_replicas(known: Known) -> Iterator[Hint]:
 
 
 def _of_filling(known: Known) -> Iterator[Hint]:
-    for held, least in ((known.sizes, LEAST_BYTES), (known.records, LEAST_RECORDS)):
-        if held is None or None in held:
+    """By what is written now, where that is known and worth a word; else by what lies there, in bytes or in records."""
+    for held, least in (
+        (known.written, LEAST_BYTES),
+        (known.sizes, LEAST_BYTES),
+        (known.records, LEAST_RECORDS),
+    ):
+        amounts = [amount for amount in held or () if amount is not None]
+        if held is None or len(amounts) < len(held) or (held is known.written and sum(amounts) < least):
             continue
-        amounts = [amount for amount in held if amount is not None]
         if sum(amounts) >= least and is_hot(amounts, times=HOT_TIMES):
             place = max(range(len(amounts)), key=lambda each: amounts[each])
             share = 100 * amounts[place] // sum(amounts)  # what is not all of it is not called 100 %
             number = known.layout[place].partition
-            detail = f"partition {number} holds {share} % of the topic: keys may be few, or one of them very frequent"
-            yield Hint("hot_partition", NOTE, detail)
+            yield Hint("hot_partition", NOTE, _hot(number, share, known, held))
         return
+
+
+def _hot(number: int, share: int, known: Known, held: Sequence[int | None]) -> str:
+    """It says by what it was judged."""
+    if held is known.written:
+        return (
+            f"partition {number} took {share} % of the bytes of the last hour: keys may be few, "
+            "or one of them very frequent"
+        )
+    if held is known.sizes:
+        return f"partition {number} holds {share} % of the topic's bytes: keys may be few, or one of them very frequent"
+    return f"partition {number} holds {share} % of the topic's records: keys may be few, or one of them very frequent"
 
 
 def _of_readers(known: Known) -> Iterator[Hint]:
     if known.readers is None:
         return
     if not known.readers:
-        if sum(amount or 0 for amount in known.records or ()):
+        if sum(amount or 0 for amount in known.records or ()) and not known.more_groups:
             yield Hint(
                 "no_group",
                 NOTE,

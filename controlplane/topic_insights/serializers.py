@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.topic_insights.figures import PARTS
+from controlplane.topic_insights.figures import IMPOSSIBLE, PARTS
 from controlplane.topic_insights.hints import CODES, LEVELS
 
 
@@ -25,6 +25,15 @@ class PartitionFiguresSerializer(serializers.Serializer[Any]):
     )
     bytes = serializers.IntegerField(allow_null=True, help_text="on its leader's disk")
     last_write_at = serializers.DateTimeField(allow_null=True, help_text="the largest timestamp of its records")
+    last_write_problem = serializers.ChoiceField(
+        choices=[(IMPOSSIBLE, IMPOSSIBLE)],
+        allow_null=True,
+        help_text="`impossible_time`: the largest timestamp is no moment of the calendar, so that `last_write_at` is null",
+    )
+    written_bytes_per_s = serializers.FloatField(
+        allow_null=True,
+        help_text="bytes as stored, on average over the last hour by the timestamps of its records; null: not known",
+    )
 
 
 class FlowSerializer(serializers.Serializer[Any]):
@@ -35,6 +44,7 @@ class FlowSerializer(serializers.Serializer[Any]):
     hour_consumed_bytes_per_s = serializers.FloatField()
     day_produced_bytes_per_s = serializers.FloatField(help_text="in the 24 hours up to its end")
     day_consumed_bytes_per_s = serializers.FloatField()
+    age_s = serializers.IntegerField(help_text="seconds since that hour ended: so old the rates are")
 
 
 class SkewSerializer(serializers.Serializer[Any]):
@@ -49,6 +59,12 @@ class SkewSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="times an even share of the leaders that this broker has"
     )
     not_preferred = serializers.IntegerField(help_text="partitions that another than their first replica leads")
+    hottest_partition = serializers.IntegerField(allow_null=True)
+    hottest = serializers.FloatField(
+        allow_null=True,
+        help_text="times an even share of the bytes of the last hour that this partition took; "
+        "null: not known, or nothing was written",
+    )
 
 
 class ReaderSerializer(serializers.Serializer[Any]):
@@ -85,9 +101,17 @@ class TopicFiguresSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="the largest timestamp of its records: the producers' clock, unless the brokers stamp them",
     )
+    last_write_problem = serializers.ChoiceField(
+        choices=[(IMPOSSIBLE, IMPOSSIBLE)],
+        allow_null=True,
+        help_text="`impossible_time`: so it is in some partition, and `last_write_at` is of the others",
+    )
     flow = FlowSerializer(allow_null=True)
     skew = SkewSerializer()
-    groups = ReaderSerializer(source="readers", many=True, allow_null=True)
+    groups = ReaderSerializer(source="readers", many=True, allow_null=True, help_text="of the first 300 groups")
+    more_groups = serializers.IntegerField(
+        help_text="groups of the instance beyond these 300, which were not looked at: they may read the topic as well"
+    )
     hints = HintSerializer(many=True)
     partitions = PartitionFiguresSerializer(many=True)
     missing_brokers = serializers.ListField(child=serializers.IntegerField(), help_text="that did not say sizes")

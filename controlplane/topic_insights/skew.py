@@ -1,4 +1,4 @@
-"""How unevenly a topic lies: records over partitions, and leaderships over brokers. Pure.
+"""How unevenly a topic lies: records over partitions, what is written now over them, and leaderships over brokers. Pure.
 
 A share of 1 is an even one. What is not known of one partition makes the whole unknown: a mean without it would be wrong.
 """
@@ -26,11 +26,16 @@ class Skew:
     busiest_broker: int | None
     leaders: float | None  # of the partitions that this broker leads
     not_preferred: int  # partitions that another than their first replica leads
+    hottest_partition: int | None = None
+    hottest: float | None = None  # of what was written in the last hour, so much of it to that partition
 
 
-def skew_of(layout: Sequence[Partition], held: Sequence[int | None]) -> Skew:
-    """`held` is what each partition of `layout` holds, in bytes or records."""
+def skew_of(
+    layout: Sequence[Partition], held: Sequence[int | None], written: Sequence[int | None] | None = None
+) -> Skew:
+    """`held` is what each partition of `layout` holds, in bytes or records; `written` the bytes of the last hour."""
     place, fullest = _largest(held)
+    hot, hottest = _largest(written or ())
     leaders = Counter(partition.leader for partition in layout if partition.leader is not None)
     brokers = {broker for partition in layout for broker in partition.replicas}
     busiest = min(leaders, key=lambda broker: (-leaders[broker], broker), default=None)
@@ -40,6 +45,8 @@ def skew_of(layout: Sequence[Partition], held: Sequence[int | None]) -> Skew:
         busiest,
         None if busiest is None else round(leaders[busiest] * len(brokers) / len(layout), DIGITS),
         sum(partition.leader is not None and partition.leader != partition.replicas[0] for partition in layout),
+        None if hot is None else layout[hot].partition,
+        hottest,
     )
 
 

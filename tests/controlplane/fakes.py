@@ -21,6 +21,7 @@ from controlplane.kafka.config_bytes import IN_FILE, KAFKAS, OF_TOPIC, ConfigRow
 from controlplane.kafka.connection_bytes import NOTHING as NO_CONNECTIONS
 from controlplane.kafka.connection_bytes import Answer as ConnectionAnswer
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, Known, ListedGroup, Listing, Member, Span
+from controlplane.kafka.group_marks import GroupMark
 from controlplane.kafka.message_door import Message, Taken
 from controlplane.kafka.placement_door import Placed
 from controlplane.kafka.placing import Disk, Ongoing
@@ -733,6 +734,7 @@ class FakeGroup:
     classic: set[str] | None = None  # of the consumer protocol: who of them speaks the classic one
     was_joined: bool = False  # somebody was a member once
     is_rebalancing: bool = False
+    generation: int = 0  # of a rebalance that changes nothing
 
     @property
     def state(self) -> str:
@@ -803,11 +805,20 @@ class FakeGroups:
     def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
         return self.described(names), self.committed(names)
 
-    def coordinated(self) -> dict[tuple[str, int], list[str]]:
+    def coordinated(self) -> dict[tuple[str, int], dict[str, str]]:
         """By two brokers, one group after the other."""
         self._round("coordinated")
         names = sorted(self.found)
-        return {("127.0.0.1", 1): names[::2], ("127.0.0.1", 2): names[1::2]}
+        by_broker = {("127.0.0.1", 1): names[::2], ("127.0.0.1", 2): names[1::2]}
+        return {address: {name: self.found[name].state for name in some} for address, some in by_broker.items()}
+
+    def marks(self, address: tuple[str, int], names: Sequence[str], *, within_s: float) -> dict[str, GroupMark]:
+        self._round("marks")
+        assert within_s > 0
+        if address in self.silent:
+            raise ClusterUnavailable("the group's coordinator does not answer")
+        there = {name: self.found[name] for name in names if name in self.found and name not in self.hidden}
+        return {name: GroupMark(each.state, f"{each.generation} {each.members}") for name, each in there.items()}
 
     def offsets(
         self, address: tuple[str, int], names: Sequence[str], *, within_s: float

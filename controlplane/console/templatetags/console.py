@@ -24,6 +24,7 @@ from controlplane.console import advice
 from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
 from controlplane.console.wording import filled, joined, worded
+from controlplane.core.text import visible
 from controlplane.health.selectors import health_remembered
 from quota.contracts.refused import Refused
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
@@ -51,7 +52,7 @@ STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 SECONDS_PER_HOUR = 3600
 DURATIONS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1000, "seconds"), (1, "ms"))
-MINUTE_S, TENS = 60, 10
+MINUTE_S, DAY_S, TENS = 60, 86_400, 10
 SPANS = ((86_400, "days", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 DASH = "\N{EN DASH}"
 UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
@@ -365,6 +366,7 @@ TOPIC_PARTS = {
     "groups": "consumer groups",
     "configs": "configurations",
     "usage": "how much is produced and consumed",
+    "written": "what was written to each partition",
 }
 
 
@@ -411,8 +413,10 @@ def moment(value: datetime | None, missing: str = DASH) -> SafeString | str:
     if value is None:
         return missing
     exact = f"{value:%Y-%m-%d %H:%M:%S} UTC"
-    age = timezone.now() - value
-    near = worded("just now") if age.total_seconds() < 60 else filled("{age} ago", age=timesince(value, depth=1))
+    age_s = (timezone.now() - value).total_seconds()
+    near = worded("just now") if age_s < MINUTE_S else filled("{age} ago", age=timesince(value, depth=1))
+    if age_s < -DAY_S:  # of a clock that is far ahead
+        near = exact
     return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), exact, near)
 
 
@@ -540,7 +544,11 @@ EVENTS = {
     "rebalance.ended": ("succeeded", "Moving partitions between brokers: done"),
     "unread.expiring": ("warning", "Unread records of group {group} are about to expire"),
     "unread.safe": ("healthy", "No unread records of group {group} are about to expire any more"),
+    "group.rebalanced": ("", "Group {group} rebalanced"),
 }
+
+
+register.filter("visible", visible)
 
 
 @register.filter

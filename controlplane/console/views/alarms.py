@@ -46,7 +46,8 @@ SHOWN = {
     "unread": "Groups",
 }
 """What of the events, by how their kinds begin."""
-WITH_BROKERS = ("broker", "rebalance")
+TOGETHER = {"broker": ("broker", "rebalance"), "unread": ("unread", "group")}
+"""Of which one name stands for several beginnings."""
 WORDS = {"ok": "OK", "pending": "Pending", "firing": "Firing", "no_data": "No data"}
 
 
@@ -169,7 +170,7 @@ def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 
 def kinds_shown(show: str) -> list[str]:
     """Of one of SHOWN."""
-    beginnings = WITH_BROKERS if show == "broker" else (show,)
+    beginnings = TOGETHER.get(show, (show,))
     return [kind for kind in KINDS if show == ALL or kind.partition(".")[0] in beginnings]
 
 

@@ -19,6 +19,7 @@ from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.views.history import drawn, range_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.core.text import visible
 from controlplane.groups import selectors, services
 from controlplane.history.lag.selectors import lag_get
 from controlplane.instances.models import InstanceState
@@ -207,11 +208,12 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, group: str) -
     """Delete, once its name was typed."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
+    name, group = group, visible(group)  # nobody types a line end into a field
     form = DeletionForm(request.POST or None, name=group)
     if request.method == "POST" and form.is_valid():
         try:
             services.group_delete(
-                organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, name=group
+                organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, name=name
             )
         except SluiceError as error:
             form.refuse(error)

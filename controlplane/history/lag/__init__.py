@@ -4,6 +4,8 @@ rows         what a step of a group has (pure)
 sampling     one round of each cluster's groups a minute
 rolling      hours of minutes, and forgetting
 expiry       what a group has not read and is about to expire
+paces        how fast partitions are written to, and when what is unread is pushed out by size (pure)
+rebalances   which groups have rebalanced, by the hour
 selectors    a group's history in some steps
 known        groups by a part of their name
 """

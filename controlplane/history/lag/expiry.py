@@ -8,6 +8,10 @@ nothing changes, so that a group that is always so far away does not begin one e
 or the age of the next record of one of its partitions in the topic, nothing changes either (but what is dated and about to
 expire is); what no round has seen for a day has ended when it was last seen.
 
+Where a topic keeps so many bytes (`retention.bytes`), what is written pushes out what is oldest: `paces` estimates when, for
+topics of which a round knows the bytes that are unread and has seen twice where partitions end. It is about to be pushed out when
+a tenth of the time is left in which the whole partition is, and an hour at most. Whichever is sooner, that or the age, is told.
+
 Groups are as many as a tenant likes, and rows are not: of an instance, MOST_SPELLS at most are open or began in the last hour.
 Those with most unread come first; what is one too many begins when there is room, if it still is about to expire.
 
@@ -22,7 +26,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Count, F, Q, Sum
 
@@ -30,6 +34,8 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
 from controlplane.core.kept import keep, kept
 from controlplane.core.portions import portions
+from controlplane.history.lag.paces import FORGOTTEN_S as PACES_FORGOTTEN_S
+from controlplane.history.lag.paces import paced, pushed_out
 from controlplane.history.lag.rows import MS, NOTHING_LEFT
 from controlplane.history.models import ExpiringUnread
 from controlplane.kafka import client
@@ -39,7 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
-    from controlplane.groups.rounds import Lag, Round
+    from controlplane.groups.rounds import Lag, Part, Round
+    from controlplane.history.lag.paces import Pace
+    from controlplane.kafka.group_door import Place
 
 LOG = logging.getLogger(__name__)
 HORIZON_MS = 3_600_000
@@ -68,7 +76,9 @@ class Unread:
     messages: int
     oldest_ms: int
     is_whole: bool = True  # all of it is dated
+    parts: tuple[Part, ...] = ()
     expires_ms: int = 0  # at the earliest; 0: not known yet
+    is_by_size: bool = False  # then it is an estimate
 
     @property
     def key(self) -> Key:
@@ -135,23 +145,48 @@ def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[
         if lag.oldest_ms is None:
             undecided.add((instance, digest_of(group, name_of(topic))))
         elif lag.oldest_ms != NOTHING_LEFT:
-            dated.append(Unread(instance, group, topic, lag.messages, lag.oldest_ms, lag.is_whole))
+            dated.append(Unread(instance, group, topic, lag.messages, lag.oldest_ms, lag.is_whole, lag.parts))
     dated.sort(key=lambda each: each.oldest_ms)
-    retentions = _retentions(cluster, list(dict.fromkeys(each.topic for each in dated)), int(now.timestamp()))
+    now_s = int(now.timestamp())
+    limits = _limits(cluster, list(dict.fromkeys(each.topic for each in dated)), now_s)
+    paces = _paces(cluster, [each for each in dated if limits.get(each.topic, FOR_EVER).size is not None], now_s)
     soon: dict[Key, Unread] = {}
     for each in dated:
-        if each.topic not in retentions:  # it was one too many, or is gone
+        if each.topic not in limits:  # it was one too many, or is gone
             undecided.add(each.key)
             continue
-        retention_ms = retentions[each.topic]
-        if retention_ms is None:
-            continue
-        left_ms = each.oldest_ms + retention_ms - round(now.timestamp() * MS)
-        if left_ms <= horizon_ms(retention_ms):
-            soon[each.key] = replace(each, expires_ms=each.oldest_ms + retention_ms)
-        elif left_ms <= 2 * horizon_ms(retention_ms) or not each.is_whole:
+        kept_for = limits[each.topic]
+        ways = [_by_age(each, kept_for.age_ms, now), _by_size(each, kept_for.size, paces, now)]
+        sooner = min((way for way in ways if isinstance(way, Unread)), key=lambda way: way.expires_ms, default=None)
+        if sooner is not None:
+            soon[each.key] = sooner
+        elif None in ways:
             undecided.add(each.key)
     return soon, undecided
+
+
+def _by_age(each: Unread, retention_ms: int | None, now: datetime) -> Unread | bool | None:
+    """With its moment, where it is about to expire; False: it is not; None: nobody can say, or need say now."""
+    if retention_ms is None:
+        return False
+    left_ms = each.oldest_ms + retention_ms - round(now.timestamp() * MS)
+    if left_ms <= horizon_ms(retention_ms):
+        return replace(each, expires_ms=each.oldest_ms + retention_ms)
+    return None if left_ms <= 2 * horizon_ms(retention_ms) or not each.is_whole else False
+
+
+def _by_size(each: Unread, size: int | None, paces: Mapping[Place, Pace], now: datetime) -> Unread | bool | None:
+    """The same, of what is written behind it."""
+    if size is None:
+        return False
+    pushed = pushed_out(each.topic, each.parts, size, paces)
+    if pushed is None:
+        return None
+    horizon = min(HORIZON_MS, pushed.whole_ms / 10)
+    if pushed.left_ms <= horizon:
+        expires_ms = round(now.timestamp() * MS + pushed.left_ms)
+        return replace(each, expires_ms=expires_ms, is_by_size=True)
+    return None if pushed.left_ms <= 2 * horizon else False
 
 
 def horizon_ms(retention_ms: int) -> int:
@@ -166,19 +201,43 @@ def _each(found: Round) -> Iterator[tuple[str, str, str, Lag]]:
                 yield instance, group, topic, lag
 
 
-def _retentions(cluster: ClusterAddress, topics: Sequence[str], now_s: int) -> Mapping[str, int | None]:
-    """In ms; None: for ever. Raises ClusterUnavailable."""
-    key = f"lag:retentions:{cluster.id}"
+class Limits(NamedTuple):
+    """How long records of a topic are kept, in ms, and how many bytes of a partition; None: without end."""
+
+    age_ms: int | None
+    size: int | None
+
+
+FOR_EVER = Limits(None, None)
+
+
+def _limits(cluster: ClusterAddress, topics: Sequence[str], now_s: int) -> Mapping[str, Limits]:
+    """Raises ClusterUnavailable."""
+    key = f"lag:limits:{cluster.id}"
     before = kept(key, LOG, "retentions are asked for again") or {"at": now_s, "of": {}}
     if not 0 <= now_s - before["at"] < RETENTION_S:
         before = {"at": now_s, "of": {}}
-    known: dict[str, int | None] = before["of"]
+    known: dict[str, Limits] = before["of"]
     wanted = [topic for topic in topics if topic not in known][:MOST_TOPICS]
     if wanted:
         found = client.admin(cluster).settings_in_force(wanted)
-        known = known | {topic: client.retention_of(settings) for topic, settings in found.items()}
+        known = known | {
+            topic: Limits(client.retention_of(settings), client.size_kept_of(settings))
+            for topic, settings in found.items()
+        }
         keep(key, {"at": before["at"], "of": known}, RETENTION_S, LOG, "retentions will be asked for again")
     return known
+
+
+def _paces(cluster: ClusterAddress, bounded: Sequence[Unread], now_s: int) -> Mapping[Place, Pace]:
+    """Of the partitions of topics that keep so many bytes; for the next round as well."""
+    key = f"lag:paces:{cluster.id}"
+    ends = {(each.topic, part.number): part.end for each in bounded for part in each.parts}
+    if not ends:
+        return {}
+    found = paced(kept(key, LOG, "how fast topics are written to is not known") or {}, ends, now_s)
+    keep(key, found, PACES_FORGOTTEN_S, LOG, "how fast topics are written to will not be known")
+    return found
 
 
 def _written(
@@ -220,6 +279,11 @@ def _as_many_as_fit(new: Sequence[Unread], now: datetime) -> list[Unread]:
     return begun
 
 
+def _moment(expires_ms: int, now: datetime) -> datetime:
+    """Not before now: a producer may have dated a record to long before there was time."""
+    return datetime.fromtimestamp(max(expires_ms, round(now.timestamp() * MS)) / MS, UTC)
+
+
 def _row(each: Unread, now: datetime) -> ExpiringUnread:
     instance, digest = each.key
     return ExpiringUnread(
@@ -228,7 +292,8 @@ def _row(each: Unread, now: datetime) -> ExpiringUnread:
         group=each.group,
         topic=name_of(each.topic),
         messages=each.messages,
-        expires_at=max(now, datetime.fromtimestamp(each.expires_ms / MS, UTC)),
+        expires_at=_moment(each.expires_ms, now),
+        is_by_size=each.is_by_size,
         began_at=now,
         seen_at=now,
     )

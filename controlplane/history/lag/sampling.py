@@ -17,8 +17,10 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
 from controlplane.core.portions import portions
+from controlplane.groups.rebalances import FORGOTTEN_S
 from controlplane.groups.rounds import round_of
 from controlplane.history.lag.expiry import expiry_keep
+from controlplane.history.lag.rebalances import rebalances_keep
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
 from controlplane.history.models import LagGroup, LagMark, LagMinutes
 from controlplane.history.resolutions import MINUTES, floor
@@ -69,19 +71,22 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     names = list(running.order_by("pk").values_list("pk", flat=True))
     if not names:
         return 0
-    dated, sized = f"lag:dated:{cluster.pk}", f"lag:sized:{cluster.pk}"
+    dated, sized, looks = (f"lag:{what}:{cluster.pk}" for what in ("dated", "sized", "looks"))
     try:
         found = round_of(
             cluster.address,
             names,
             known=kept(dated, LOG, "records are dated again") or {},
             known_sizes=kept(sized, LOG, "bytes are asked for again") or {},
+            looks=kept(looks, LOG, "rebalances since the last round are not known") or {},
+            now_s=int(clock.now().timestamp()),
         )
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
         return 0
     keep(dated, dict(found.dated), DATED_FOR_S, LOG, "records will be dated again")
     keep(sized, dict(found.sized), DATED_FOR_S, LOG, "bytes will be asked for again")
+    keep(looks, dict(found.looks), FORGOTTEN_S, LOG, "rebalances until the next round will not be known")
     taken_s = int(clock.now().timestamp())
     lags = {
         (instance, group): _figures(lag, taken_s)
@@ -91,6 +96,7 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     ids = _ids(lags)
     _written({ids[name]: figures for name, figures in lags.items()}, at, taken_s - at)
     expiry_keep(cluster.address, found, clock.now())
+    rebalances_keep(found.rebalanced, clock.now())
     return len(lags)
 
 

@@ -9,7 +9,8 @@ from controlplane.alarms.delivery import secrets
 from controlplane.alarms.models import Alarm, AlarmEvent, Receiver, ThrottledSpell
 from controlplane.clusters.models import BrokerAbsence
 from controlplane.history.lag.expiry import digest_of
-from controlplane.history.models import ExpiringUnread
+from controlplane.history.lag.rows import digest_of as digest_of_group
+from controlplane.history.models import ExpiringUnread, GroupRebalances
 from controlplane.instances.models import SpecChange
 from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.rebalancing.rows import rebalance_row
@@ -99,11 +100,21 @@ def expiring(
     ended: datetime | None = None,
     group: str = "billing",
     expires: datetime | None = None,
+    *,
+    is_by_size: bool = False,
 ) -> None:
     """Of a group, in topic `orders`; where it is not said, they may expire at once."""
     ExpiringUnread.objects.create(
         instance=instance.pk, digest=digest_of(group, "orders"), group=group, topic="orders", messages=1204,
-        expires_at=expires or began, began_at=began, seen_at=began, ended_at=ended,
+        expires_at=expires or began, began_at=began, seen_at=began, ended_at=ended, is_by_size=is_by_size,
+    )  # fmt: skip
+
+
+def rebalanced(instance: Instance, began: datetime, *, times: int = 1, seen: datetime | None = None) -> None:
+    """Group `billing`, in the hour of that moment."""
+    GroupRebalances.objects.create(
+        instance=instance.pk, digest=digest_of_group("billing"), group="billing", times=times,
+        hour=began.replace(minute=0, second=0, microsecond=0), began_at=began, seen_at=seen or began,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from controlplane.instances.models import Instance, SpecChange
 from controlplane.rebalancing.models import RebalanceMove
 from tests.controlplane.test_instances_api import problem
 
-from .rows import absence, alarm_row, event_row, expiring, moved, resized, throttled
+from .rows import absence, alarm_row, event_row, expiring, moved, rebalanced, resized, throttled
 
 ROWS = "a test"
 
@@ -186,6 +186,19 @@ def test_how_long_it_still_is_is_said_while_it_is_to_come(alice, instance, url, 
     assert told(alice, url, kinds="unread.expiring") == [("unread.expiring", "billing", said)]
 
 
+@pytest.mark.parametrize(
+    ("minutes", "expected"), [(43, "in about 43 min at the rate of then"), (-5, "at the rate of then")]
+)
+def test_what_may_be_pushed_out_by_size_is_said_to_be_an_estimate(alice, instance, url, hour, minutes, expected):
+    expires = datetime.now(UTC) + timedelta(minutes=minutes, seconds=30)
+    expiring(instance, hour(3), expires=expires, is_by_size=True)
+    said = (
+        "1204 records of topic orders may be pushed out unread by newer ones from about "
+        f"{expires:%Y-%m-%d %H:%M} UTC on, {expected}: an estimate by retention.bytes"
+    )
+    assert told(alice, url, kinds="unread.expiring") == [("unread.expiring", "billing", said)]
+
+
 @pytest.mark.parametrize("later", [0, 60])
 def test_of_a_time_that_ends_after_the_oldest_could_expire_it_is_said_that_some_may_be_lost(
     alice, instance, url, hour, later
@@ -193,6 +206,18 @@ def test_of_a_time_that_ends_after_the_oldest_could_expire_it_is_said_that_some_
     expiring(instance, hour(3), hour(2) + timedelta(seconds=later), expires=hour(2))
     said = "records of topic orders may have expired unread"
     assert told(alice, url, kinds="unread.safe") == [("unread.safe", "billing", said)]
+
+
+def test_a_group_that_rebalanced_is_one_event_an_hour_which_says_how_often(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    at = hour(5).replace(minute=3)
+    rebalanced(instance, at)
+    rebalanced(instance, at + timedelta(hours=1), times=12, seen=at + timedelta(minutes=100))
+    rebalanced(Instance(pk="ins-another1"), at)
+    later = at + timedelta(hours=1)
+    said = f"12 times in the hour from {later:%H}:00 UTC on, last at {later:%H}:43 UTC"
+    assert told(alice, url) == [("group.rebalanced", "billing", said), ("group.rebalanced", "billing", "")]
+    assert told(alice, url, kinds="rebalance.began,rebalance.ended") == []
 
 
 def test_a_range_and_kinds_are_chosen(alice, instance, url, hour):
@@ -222,6 +247,7 @@ def test_every_kind_is_told_of(alice, instance, url, hour):
     absence(instance, hour(9), hour(8))
     moved(instance, "reb-000000000007", hour(9), hour(8))
     expiring(instance, hour(9), hour(8))
+    rebalanced(instance, hour(9))
     assert {kind for kind, _, _ in told(alice, url, limit=100)} == set(KINDS)
 
 

@@ -27,7 +27,17 @@ def test_ordinary_names_stand_as_they_are(name):
 
 @pytest.mark.parametrize(
     ("name", "segment"),
-    [("a/b", "~YS9i"), (".", "~Lg"), ("..", "~Li4"), ("~x", "~fng"), ("x/topics/t", "~eC90b3BpY3MvdA")],
+    [
+        ("a/b", "~YS9i"),
+        (".", "~Lg"),
+        ("..", "~Li4"),
+        ("~x", "~fng"),
+        ("x/topics/t", "~eC90b3BpY3MvdA"),
+        ("a\0b", "~YQBi"),
+        ("two\nlines", "~dHdvCmxpbmVz"),
+        ("\x7f", "~fw"),
+        ("\x9b", "~wps"),
+    ],
 )
 def test_what_no_segment_can_be_is_written_in_base64(name, segment):
     assert segment_of(name) == segment

@@ -12,6 +12,7 @@ from controlplane.alarms.delivery import secrets
 from controlplane.alarms.events import KINDS
 from controlplane.alarms.models import Alarm, Delivery, Receiver
 from controlplane.console.views.alarms import SHOWN, kinds_shown
+from controlplane.history.models import GroupRebalances
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import (
     absence,
@@ -19,6 +20,7 @@ from tests.controlplane.alarms.rows import (
     event_row,
     expiring,
     moved,
+    rebalanced,
     receiver_row,
     resized,
     throttled,
@@ -314,6 +316,15 @@ def test_what_may_have_expired_unread_is_no_good_news(at_alice, at, instance, ho
     words = "No unread records of group billing are about to expire any more"
     assert f'<span class="state {colour}"><i></i>{words}</span>' in page.content.decode()
     assert ("Records of topic orders may have expired unread." in text_of(page)) == (colour == "warning")
+
+
+def test_groups_that_rebalanced_stand_with_what_else_is_of_groups_and_a_name_forges_nothing(at_alice, at, instance):
+    now = datetime.now(UTC)
+    rebalanced(instance, now - timedelta(hours=1), times=3, seen=now)
+    GroupRebalances.objects.update(group="two\nlines<b>")
+    page = at_alice.get(f"{at}/timeline?show=unread")
+    assert "Group two\N{REPLACEMENT CHARACTER}lines&lt;b&gt; rebalanced" in text_of(page)
+    assert "3 times in the hour from" in text_of(page)
 
 
 def test_events_of_every_kind_are_listed_in_words(at_alice, at, instance):

@@ -60,6 +60,25 @@ def test_the_list_has_state_members_and_lag(at_alice, at, billing, admin, instan
     assert "No group matches" in text_of(at_alice.get(f"{at}/groups?q=zzz"))
 
 
+def test_a_name_with_control_characters_is_escaped_and_has_its_page_and_its_deletion(at_alice, at, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.two\nlines"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
+    page = at_alice.get(f"{at}/groups")
+    assert r"two\nlines No members" in text_of(page)
+    assert f'href="{at_alice.address(at)}/groups/~dHdvCmxpbmVz"' in page.content.decode()
+    assert r"two\nlines" in text_of(at_alice.get(f"{at}/groups/~dHdvCmxpbmVz"))
+    path = f"{at}/group-deletion/~dHdvCmxpbmVz"
+    assert r"Type “two\nlines” to confirm" in text_of(at_alice.get(path))
+    assert at_alice.post(path, {"confirmation": r"two\nlines"}).status_code == 302
+    assert f"{hers.key}.two\nlines" not in admin.groups.found
+
+
+def test_one_with_nul_is_in_the_list_and_says_why_it_has_no_page(at_alice, at, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.billing\0x"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
+    text = text_of(at_alice.get(f"{at}/groups"))
+    assert r"billing\x00x A name with NUL in it: use Kafka's own tools." in text
+    assert at_alice.get(f"{at}/groups/~YmlsbGluZwB4").status_code == 404
+
+
 def test_a_group_shows_what_is_behind_first(at_alice, at, billing):
     billing.members.append(ALIVE)
     text = text_of(at_alice.get(f"{at}/groups/billing"))

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.core.errors import Invalid
 from controlplane.core.models import Operation
+from controlplane.topic_insights import groups
 from controlplane.topics import services as topics
 from controlplane.topics.models import TopicNote
 from tests.controlplane.conftest import run_to_the_end
@@ -51,6 +52,22 @@ class TestFigures:
         assert "Retention deleted 6 records before group slow had read them." in text
         assert "slow No members 0" in text
         assert "Not known at this moment: how much is produced and consumed." in text
+
+    def test_a_time_that_is_none_is_said_and_no_error(self, at_alice, path, admin, key):
+        for partition, stamp in enumerate((2**63 - 1, -5)):
+            admin.groups.logs[f"{key}.orders", partition] = (0, [stamp])
+        text = text_of(at_alice.get(f"{path}/topics/orders/figures"))
+        assert text.count("at an impossible time") == 3, "of the topic and of each partition"
+
+    def test_more_groups_than_are_looked_at_are_counted_with_a_way_to_them(
+        self, at_alice, path, admin, key, monkeypatch
+    ):
+        monkeypatch.setattr(groups, "MOST_GROUPS", 1)
+        for name in ("a", "b", "c"):
+            admin.groups.found[f"{key}.{name}"] = FakeGroup({(f"{key}.orders", 0): 4})
+        page = at_alice.get(f"{path}/topics/orders/figures")
+        assert "2 more groups of the instance not looked at here: all groups" in text_of(page)
+        assert f'href="{at_alice.address(path)}/groups"' in page.content.decode()
 
     def test_the_part_has_no_frame(self, at_alice, path):
         page = at_alice.get(f"{path}/topics/orders/figures", **HTMX)

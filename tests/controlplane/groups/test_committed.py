@@ -15,8 +15,6 @@ from controlplane.clusters.coordination import LiveBroker
 from controlplane.clusters.identification import Identification
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.kafka import client, committed, group_door, leaving
-from dataplane.protocol.codec import encode
-from dataplane.protocol.messages.groups import ListedGroup, ListGroupsResponse
 
 CLUSTER = ClusterAddress(0, "")
 COORDINATOR = ("127.0.0.1", 9092)
@@ -110,22 +108,6 @@ def test_a_client_that_knows_no_leader_is_given_up_whatever_it_says(forgotten, c
     assert admin in forgotten
 
 
-def listed(*names: str, error: int = 0) -> bytes:
-    return encode(ListGroupsResponse(0, error, tuple(ListedGroup(name, "consumer") for name in names)), 1)
-
-
-def test_the_groups_of_a_broker_are_read_whatever_it_still_loads():
-    assert committed.groups_in(listed("a.öl", "b.x", error=14)) == ["a.öl", "b.x"]
-    assert committed.groups_in(listed()) == []
-
-
-def test_a_list_that_ends_early_is_an_error():
-    whole = listed("a.öl", "b.x")
-    for size in range(len(whole)):
-        with pytest.raises(struct.error):
-            committed.groups_in(whole[:size])
-
-
 @pytest.fixture
 def connected(monkeypatch):
     """A broker that answers what it is told to, one after the other; what it was asked."""
@@ -162,11 +144,11 @@ def test_a_broker_that_does_not_name_its_groups_hides_no_others(monkeypatch):
     def first_is_away(address, _who, *, timeout_s):
         if address[1] == 1:
             raise ClusterUnavailable("the group's coordinator does not answer")
-        return ["a", "b"]
+        return 14, {"a": "Stable", "b": "Empty"}  # and it still loads others
 
-    monkeypatch.setattr(committed, "coordinated", first_is_away)
+    monkeypatch.setattr(committed, "listed", first_is_away)
     _, door_of = door()
-    assert door_of.coordinated() == {("h", 2): ["a", "b"]}
+    assert door_of.coordinated() == {("h", 2): {"a": "Stable", "b": "Empty"}}
     brokers.pop()
     with pytest.raises(ClusterUnavailable):
         door_of.coordinated()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.controlplane.test_instances_api import problem
 from .conftest import ALIVE
 
 ODD = [".", "..", "~", "~eA", "g/offsets", "x/members/y", "x/topics/t", "foo/history", "a/../../b", "/", " lead", "a/b"]
+CONTROL = ["two\nlines", "\x01", "a\x1b[31mb", "\r\n", "\x7f", "\x9b", "\u2028"]
 
 
 @pytest.fixture
@@ -48,6 +50,44 @@ def test_a_group_of_any_name_is_made_read_moved_and_deleted(alice, hers, name):
     alice.api.post(hers.url, {"name": name, "topics": ["orders"]})
     assert alice.api.delete(address).status_code == 204
     assert f"{hers.key}.{name}" not in hers.groups.found
+
+
+@pytest.mark.parametrize("spelled", [segment_of, lambda name: quote(name, safe="")])
+@pytest.mark.parametrize("name", CONTROL)
+def test_a_group_whose_name_has_control_characters_is_read_moved_and_deleted(alice, hers, name, spelled):
+    hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
+    address = f"{hers.url}/{spelled(name)}"
+    assert [each["name"] for each in alice.api.get(hers.url).json()["items"]] == sorted(["billing", name])
+    assert alice.api.get(address).json()["name"] == name
+    assert alice.api.get(f"{address}/history").status_code == 200
+    assert alice.api.post(f"{address}/offsets", {"topic": "orders", "strategy": "earliest"}).status_code == 200
+    assert alice.api.delete(address).status_code == 204
+    assert f"{hers.key}.{name}" not in hers.groups.found
+
+
+@pytest.mark.parametrize("spelled", [segment_of, lambda name: quote(name, safe="")])
+def test_one_with_nul_is_listed_and_every_other_call_says_why_not(alice, hers, spelled):
+    """librdkafka ends a name at NUL, and would ask for another group of the same tenant."""
+    name = "billing\0x"
+    hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
+    before = dict(hers.billing.offsets)
+    _, row = alice.api.get(hers.url).json()["items"]
+    assert (row["name"], row["known"], row["lag_messages"]) == (name, False, None)
+    first = alice.api.get(f"{hers.url}?limit=1").json()
+    assert [each["name"] for each in alice.api.get(f"{hers.url}?cursor={first['next']}").json()["items"]] == [name]
+    address = f"{hers.url}/{spelled(name)}"
+    answers = [
+        alice.api.get(address),
+        alice.api.get(f"{address}/history"),
+        alice.api.post(f"{address}/offsets", {"strategy": "earliest"}),
+        alice.api.delete(f"{address}/topics/orders"),
+        alice.api.delete(f"{address}/members/m"),
+        alice.api.delete(address),
+    ]
+    for answer in answers:
+        assert "use Kafka's own tools" in problem(answer, 404, "group_not_found")["detail"]
+    assert set(hers.groups.found) == {f"{hers.key}.billing", f"{hers.key}.{name}"}
+    assert hers.billing.offsets == before
 
 
 @pytest.mark.parametrize("dry", ["", "?dry_run=true"])

@@ -9,7 +9,7 @@ from django.core.cache import cache
 
 from controlplane.clusters.services import cluster_list
 from controlplane.core.errors import ClusterUnavailable
-from controlplane.groups.rounds import Lag, Round
+from controlplane.groups.rounds import Lag, Part, Round
 from controlplane.history.lag import expiry, sampling
 from controlplane.history.lag.expiry import expiry_keep, expiry_purge, horizon_ms
 from controlplane.history.models import ExpiringUnread
@@ -20,17 +20,21 @@ from .test_lag_sampling import hers, present  # noqa: F401  # fixtures
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 ONE = "ins-00000001"
-ORDERS, REFUNDS = "00000001.orders", "00000001.refunds"
+ORDERS, REFUNDS, BOUNDED = "00000001.orders", "00000001.refunds", "00000001.bounded"
+LIMIT = 100_000_000
 
 
 @pytest.fixture
 def retentions(admin, monkeypatch, db):
     """By topic, in ms; None: for ever. Kept for no longer than a round."""
-    found = {ORDERS: 7 * DAY_MS, REFUNDS: None}
+    found = {ORDERS: 7 * DAY_MS, REFUNDS: None, BOUNDED: None}
+
+    def sizes(name):
+        return {"retention.bytes": Setting(str(LIMIT), is_own=True)} if name == BOUNDED else {}
 
     def settings_in_force(names):
         return {
-            name: {"retention.ms": Setting(str(-1 if found[name] is None else found[name]), is_own=True)}
+            name: {"retention.ms": Setting(str(-1 if found[name] is None else found[name]), is_own=True)} | sizes(name)
             for name in names
             if name in found
         }
@@ -68,6 +72,14 @@ def test_an_hour_before_it_expires_it_is_noticed_once_with_how_much_and_when(rou
     assert (row.instance, row.group, row.topic, row.messages) == (ONE, "billing", "orders", 1204)
     assert row.expires_at == row.began_at + timedelta(minutes=43)
     assert (row.seen_at, row.ended_at) == (clock.now(), None)
+
+
+@pytest.mark.parametrize("oldest_ms", [-3, -(2**63), 1])
+def test_a_record_of_before_there_was_time_expires_now_and_spoils_no_round(clock, retentions, oldest_ms):
+    lag = Lag(1, oldest_ms)
+    found = Round({ONE: {"billing": lag}}, {}, {ONE: {"billing": {ORDERS: lag}}})
+    expiry_keep(cluster_list()[0].address, found, clock.now())
+    assert ExpiringUnread.objects.get().expires_at == clock.now()
 
 
 def test_a_group_that_reads_on_ends_it_when_there_is_time_enough_again(round_, clock):
@@ -245,4 +257,92 @@ def test_a_round_of_a_whole_cluster_notices_it_by_topic(hers, admin, present):  
     assert (row.instance, row.group, row.topic) == (hers.instance_id, "billing", "orders")
     assert row.messages == 2
     assert row.expires_at == datetime.fromtimestamp((stamps[2] + DAY_MS) / 1000, UTC)
+    cache.clear()
+
+
+# --- by size ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(clock, retentions):
+    """A round a minute later, in which a group has so many bytes unread of a partition that so many records came to."""
+    end = 1_000_000
+
+    def written(unread_bytes, *, records=6_000, topic=BOUNDED, number=0):
+        nonlocal end
+        clock.advance(60)
+        end += records
+        left = 10_000  # of 1,000 bytes, where ten million are unread
+        lag = Lag(left, int(clock.now().timestamp() * 1000) - HOUR_MS, parts=(Part(number, left, unread_bytes, end),))
+        found = Round({ONE: {"billing": lag}}, {}, {ONE: {"billing": {topic: lag}}})
+        expiry_keep(cluster_list()[0].address, found, clock.now())
+
+    return written
+
+
+def test_what_newer_records_push_out_in_a_tenth_of_the_time_is_noticed_as_an_estimate(written, clock):
+    """100 records a second of 9,500 bytes each: the whole partition in 105 s, the last twentieth in 5 s."""
+    for _ in range(2):
+        written(95_000_000)
+    (row,) = ExpiringUnread.objects.all()
+    assert (row.topic, row.messages, row.is_by_size) == ("bounded", 10_000, True)
+    assert row.expires_at - clock.now() == timedelta(seconds=5.263)
+
+
+def test_of_one_look_nobody_knows_how_fast_it_is(written):
+    written(99_000_000)
+    assert spells() == []
+
+
+def test_a_group_that_is_not_far_behind_is_not_warned_of_a_topic_that_keeps_little(written):
+    """All of it is pushed out in minutes, as it is meant to be."""
+    for _ in range(3):
+        written(50_000_000)
+    assert spells() == []
+
+
+def test_slowly_it_is_an_hour_before(written):
+    """One record a second of 8,000 bytes, which push out the whole partition in 3.5 h; then of 9,900 bytes."""
+    for _ in range(3):
+        written(80_000_000, records=60)
+    assert spells() == [], "20 MB take 42 min, and a tenth of the whole takes 21"
+    for _ in range(3):
+        written(99_000_000, records=60)
+    assert spells() == [("billing", "bounded", False)]
+
+
+def test_where_nothing_is_written_nothing_is_pushed_out(written):
+    for _ in range(3):
+        written(99_000_000, records=0)
+    assert spells() == []
+
+
+def test_it_ends_when_the_group_has_read_on_and_not_where_bytes_are_not_known(written):
+    for _ in range(2):
+        written(95_000_000)
+    written(None)
+    assert spells() == [("billing", "bounded", False)]
+    written(10_000_000)
+    assert spells() == [("billing", "bounded", True)]
+
+
+def test_a_topic_without_such_a_limit_is_left_alone(written):
+    for _ in range(3):
+        written(10**12, topic=REFUNDS)
+    assert spells() == []
+
+
+def test_rounds_know_what_is_pushed_out_by_size(hers, present, admin):  # noqa: F811
+    cache.clear()
+    topic = f"{hers.key}.orders"
+    admin.configs[topic] |= {"retention.ms": "-1", "retention.bytes": "1000"}
+    stamp = int(present.time.timestamp() * 1000)
+    hers.billing.offsets[topic, 0] = 0
+    for records in (9, 12):
+        admin.groups.logs[topic, 0] = (0, [stamp] * records)
+        sampling.sample(clock=present)
+        present.advance(60)
+    (row,) = ExpiringUnread.objects.all()
+    assert (row.group, row.messages, row.is_by_size) == ("billing", 12, True)
+    assert row.expires_at == row.began_at, "1,200 bytes are unread, and 1,000 are kept"
     cache.clear()

@@ -10,6 +10,7 @@ import pytest
 from controlplane.kafka.group_door import Member
 from controlplane.metering.models import Progress
 from controlplane.metering.selectors import hour_text
+from controlplane.topic_insights import groups, written
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
@@ -66,6 +67,8 @@ def test_offsets_records_sizes_and_the_last_write(alice, filled):
         "records": 3,
         "bytes": 300,
         "last_write_at": moment(NOW_MS - MINUTE_MS),
+        "last_write_problem": None,
+        "written_bytes_per_s": 0.083,
     }
     assert found["skew"] == {
         "fullest_partition": 0,
@@ -73,6 +76,8 @@ def test_offsets_records_sizes_and_the_last_write(alice, filled):
         "busiest_broker": 1,
         "leaders": 3.0,
         "not_preferred": 0,
+        "hottest_partition": 0,
+        "hottest": 1.5,
     }
     assert found["unknown"] == ["usage"], "no meter has said anything"
     assert found["flow"] is None
@@ -83,13 +88,69 @@ def test_an_empty_topic(alice, url):
     assert (found["records"], found["bytes"], found["last_write_at"], found["groups"]) == (0, 0, None, [])
     assert found["skew"]["fullest"] is None
     assert hints(found) == []
+    assert (found["skew"]["hottest"], found["partitions"][0]["written_bytes_per_s"]) == (None, 0.0)
 
 
-def test_a_time_that_is_no_moment_is_not_known(alice, filled, admin, key):
-    admin.groups.logs[f"{key}.orders", 1] = (0, [2**62])
+@pytest.mark.parametrize("stamp", [2**63 - 1, 2**62, 253_402_300_800_000, 253_370_764_800_000, -2, -(2**63)])
+def test_a_time_that_is_no_moment_is_said_to_be_impossible(alice, filled, admin, key, stamp):
+    admin.groups.logs[f"{key}.orders", 1] = (0, [stamp])
     found = figures(alice, filled)
-    assert found["partitions"][1]["last_write_at"] is None
-    assert found["last_write_at"] == moment(NOW_MS - MINUTE_MS)
+    rows = found["partitions"]
+    assert (rows[1]["last_write_at"], rows[1]["last_write_problem"]) == (None, "impossible_time")
+    assert (rows[0]["last_write_at"], rows[0]["last_write_problem"]) == (moment(NOW_MS - MINUTE_MS), None)
+    assert (found["last_write_at"], found["last_write_problem"]) == (moment(NOW_MS - MINUTE_MS), "impossible_time")
+    admin.groups.logs[f"{key}.orders", 0] = (0, [stamp])
+    found = figures(alice, filled)
+    assert (found["last_write_at"], found["last_write_problem"]) == (None, "impossible_time")
+
+
+def test_a_moment_that_is_far_ahead_is_one(alice, filled, admin, key):
+    admin.groups.logs[f"{key}.orders", 1] = (0, [253_370_764_799_000])
+    assert figures(alice, filled)["last_write_at"] == "9998-12-31T23:59:59Z"
+
+
+def test_what_was_written_in_the_last_hour_says_which_partition_is_hot(alice, filled, admin, key):
+    """Partition 1 holds most of what there is, of long ago; now it is partition 0 that is written to."""
+    many = 20_000
+    admin.groups.logs[f"{key}.orders", 0] = (0, [NOW_MS - MINUTE_MS] * many)
+    admin.groups.logs[f"{key}.orders", 1] = (0, [NOW_MS - 90 * MINUTE_MS] * (9 * many) + [NOW_MS])
+    found = figures(alice, filled)
+    assert [each["written_bytes_per_s"] for each in found["partitions"]] == [555.556, 0.028]
+    assert (found["skew"]["fullest_partition"], found["skew"]["hottest_partition"]) == (1, 0)
+    (hint,) = [each for each in found["hints"] if each["code"] == "hot_partition"]
+    assert hint["detail"].startswith("partition 0 took 99 % of the bytes of the last hour")
+
+
+def test_of_a_topic_at_rest_what_it_holds_says_which_one_was_hot(alice, filled, admin, key):
+    admin.groups.logs[f"{key}.orders", 1] = (0, [NOW_MS - 90 * MINUTE_MS] * 20_000)
+    (hint,) = [each for each in figures(alice, filled)["hints"] if each["code"] == "hot_partition"]
+    assert hint["detail"].startswith("partition 1 holds 99 % of the topic's bytes")
+
+
+def test_where_bytes_of_the_hour_are_not_known_of_one_partition_nothing_is_guessed(alice, filled, admin, key):
+    admin.backlogs.unknown = {(f"{key}.orders", 1)}
+    found = figures(alice, filled)
+    assert [each["written_bytes_per_s"] for each in found["partitions"]] == [0.083, None]
+    assert (found["skew"]["hottest_partition"], found["skew"]["hottest"]) == (None, None)
+
+
+def test_of_a_topic_of_very_many_partitions_it_is_not_asked(alice, filled, monkeypatch):
+    monkeypatch.setattr(written, "MOST_PARTITIONS", 1)
+    found = figures(alice, filled)
+    assert "written" in found["unknown"]
+    assert found["partitions"][0]["written_bytes_per_s"] is None
+
+
+def test_of_more_groups_than_are_looked_at_it_is_said_how_many_there_are(alice, filled, admin, key, monkeypatch):
+    monkeypatch.setattr(groups, "MOST_GROUPS", 2)
+    for name in ("a", "b", "c"):
+        admin.groups.found[f"{key}.{name}"] = FakeGroup({(f"{key}.gone", 0): 0})
+    admin.groups.found[f"{key}.z"] = FakeGroup({}, [Member("m", "c", "h", (("orders", 1),))])
+    found = figures(alice, filled)
+    assert [each["group"] for each in found["groups"]] == ["z"], "those with members come first"
+    assert (found["more_groups"], "groups" in found["unknown"]) == (2, False)
+    del admin.groups.found[f"{key}.z"]
+    assert hints(figures(alice, filled)) == [], "one of the others may read it"
 
 
 def test_groups_that_read_it_with_their_lag_here(alice, filled, admin, key):
@@ -163,6 +224,8 @@ class TestFlow:
         self.tell(instance, hour, 36_000 + 7200, consumed=3600)
         self.tell(instance, hour, 9**9, topic="payments")
         found = figures(alice, filled)
+        ended_s = (datetime.now(UTC) - hour).total_seconds() - 3600
+        assert ended_s - 60 < found["flow"].pop("age_s") <= ended_s
         assert found["flow"] == {
             "hour": hour.isoformat().replace("+00:00", "Z"),
             "hour_produced_bytes_per_s": 2.0,

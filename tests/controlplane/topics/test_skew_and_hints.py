@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.kafka.client import Partition
-from controlplane.kafka.group_door import DescribedGroup, Member, Span
+from controlplane.kafka.group_door import DescribedGroup, ListedGroup, Member, Span
 from controlplane.kafka.groups import Group
 from controlplane.topic_insights import groups as rules
 from controlplane.topic_insights.groups import Reader, near_ms, readers_of
@@ -41,6 +41,13 @@ def test_the_fullest_and_the_busiest_are_named():
     assert skew_of(layout(2, 2, 3), [0, 90, 10]) == Skew(1, 2.7, 2, 2.0, 3)
 
 
+def test_what_is_written_now_has_a_share_of_its_own():
+    found = skew_of(layout(1, 2, 3), [10, 10, 10], [0, 5, 1])
+    assert (found.fullest, found.hottest_partition, found.hottest) == (1.0, 1, 2.5)
+    for nothing in ([0, 0, 0], [9, None, 9], None):
+        assert skew_of(layout(1, 2, 3), [10, 10, 10], nothing).hottest is None
+
+
 def test_what_is_not_known_of_one_makes_the_whole_unknown():
     found = skew_of(layout(1, None, 3), [10, None, 10])
     assert (found.fullest_partition, found.fullest, found.leaders) == (None, None, 1.0)
@@ -74,6 +81,8 @@ def test_nor_of_what_is_not_known():
         ({"config": {"min.insync.replicas": "3"}}, "no_spare_replica"),
         ({"sizes": [MIB, 10 * MIB, MIB]}, "hot_partition"),
         ({"records": [1, 2000, 1]}, "hot_partition"),
+        ({"written": [MIB, 10 * MIB, MIB], "sizes": [MIB] * 3}, "hot_partition"),
+        ({"written": [1, 10, 1], "sizes": [MIB, 10 * MIB, MIB]}, "hot_partition"),
         ({"readers": [], "records": [0, 0, 1]}, "no_group"),
         ({"readers": [reader(lost=7)]}, "records_lost"),
         ({"readers": [reader(is_near_retention=True)]}, "lag_near_retention"),
@@ -93,7 +102,11 @@ def test_each_has_its_code(known, code):
         {"sizes": [10, 1000, 10]},  # too little to say anything
         {"sizes": [MIB, 10 * MIB, None]},
         {"sizes": [MIB] * 3, "records": [1, 2000, 1]},  # where bytes are known they count
+        {"written": [MIB] * 3, "sizes": [MIB, 10 * MIB, MIB]},  # what is written now counts
+        {"written": [1, 10, 1]},
+        {"written": [MIB, 10 * MIB, None]},
         {"readers": [], "records": [0, 0, 0]},
+        {"readers": [], "records": [9, 9, 9], "more_groups": 1},
         {"readers": None, "records": [9, 9, 9]},
         {"unused_days": 6},
     ],
@@ -144,7 +157,7 @@ class TestReaders:
             rules.backlog_door, "read", lambda _cluster, _id, some: {each: 10 * (each[3] - each[2]) for each in some}
         )
         spans = {self.PLACE: Span(100, 200)} if spans is None else spans
-        return readers_of(None, "ins-a", "orders", spans, deadlines or {})
+        return readers_of(None, "ins-a", "orders", spans, deadlines or {}).shown
 
     def group(self, name, committed, *partitions):
         members = tuple(Member(f"m{number}", "c", "h", (place,)) for number, place in enumerate(partitions))
@@ -182,6 +195,11 @@ class TestReaders:
         (found,) = self.read(monkeypatch, [self.group("g", {self.PLACE: 120})], spans={})
         assert (found.lag, found.lost) == (None, 0)
 
-    def test_of_too_many_groups_it_is_not_known(self, monkeypatch):
+    def test_of_too_many_groups_the_first_are_looked_at_and_the_others_counted(self, monkeypatch):
         monkeypatch.setattr(rules, "MOST_GROUPS", 1)
-        assert self.read(monkeypatch, [self.group("a", {}), self.group("b", {})]) is None
+        asked = []
+        listed = [ListedGroup("a", "Empty"), ListedGroup("b", "Stable"), ListedGroup("c", "Stable")]
+        monkeypatch.setattr(rules.groups, "list_all", lambda *_place: listed)
+        monkeypatch.setattr(rules.groups, "read", lambda _cluster, _id, names: asked.extend(names) or [])
+        assert readers_of(None, "ins-a", "orders", {}, {}) == ([], 2)
+        assert asked == ["b"], "one with members before one without"

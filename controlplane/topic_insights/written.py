@@ -1,0 +1,40 @@
+"""How many bytes were written to each partition of a topic in the last hour.
+
+Nobody counts flow by partition. But a leader says which record is the first of that hour (ListOffsets, by its timestamp), and
+how many bytes lie from there to the end: two rounds of questions, whatever the number of partitions. So it is the records' own
+time, the producers' clock unless brokers stamp them; and what has expired within the hour, or was compacted, is not in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.kafka import backlog_door, groups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.group_door import Place, Span
+
+HOUR_S = 3_600
+MS = 1_000
+MOST_PARTITIONS = 1_000
+"""Of a topic with more it is not known: each is 60 us of a broker at most, which nobody pays for."""
+
+
+def written_of(
+    cluster: ClusterAddress, instance_id: str, spans: Mapping[Place, Span], now_ms: int
+) -> dict[Place, int] | None:
+    """Bytes by partition; absent: not known. None: there are too many. Raises ClusterUnavailable."""
+    if len(spans) > MOST_PARTITIONS:
+        return None
+    first = groups.offsets_at(cluster, instance_id, list(spans), now_ms - HOUR_S * MS)
+    stretches = {
+        place: (*place, max(offset, spans[place].start), spans[place].end)
+        for place, offset in first.items()
+        if offset is not None and place in spans and max(offset, spans[place].start) < spans[place].end
+    }
+    sizes = backlog_door.read(cluster, instance_id, stretches.values())
+    found = {place: 0 for place in first if place not in stretches}
+    return found | {place: sizes[stretch] for place, stretch in stretches.items() if stretch in sizes}
