@@ -191,6 +191,7 @@ SPECTACULAR_SETTINGS = {
         "controlplane.api.examples.making.examples_postprocess",
     ],
     "ENUM_NAME_OVERRIDES": {
+        "SearchKindEnum": "controlplane.search.serializers.KIND_CHOICES",
         "RoleEnum": "controlplane.tenants.models.Role",
         "RoleScopeLookEnum": "controlplane.accounts.custom_roles.LOOK_CHOICES",
         "RoleScopeChangeEnum": "controlplane.accounts.custom_roles.CHANGE_CHOICES",

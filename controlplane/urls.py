@@ -40,6 +40,7 @@ from controlplane.rebalancing import api as rebalancing
 from controlplane.remedies import api as remedies
 from controlplane.routes import api as routes
 from controlplane.schemas import api as schemas
+from controlplane.search import api as search
 from controlplane.sso import api as sso
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
@@ -115,6 +116,7 @@ urlpatterns = [
     path("compat/ckafka", ckafka_api.ckafka),
     path(f"{V1}/schema", SpectacularAPIView.as_view(generator_class=PublishedGenerator), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
+    path(f"{V1}/search", search.SearchApi.as_view()),
     path(f"{V1}/members", members.MembersApi.as_view()),
     path(f"{V1}/members/<int:membership_id>", members.MemberApi.as_view()),
     path(f"{V1}/invitations", members.InvitationsApi.as_view()),

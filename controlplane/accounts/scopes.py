@@ -63,6 +63,7 @@ _INSTANCE = "instances/<id:instance_id>"
 _TOPIC = f"{_INSTANCE}/topics/<str:topic>"
 BY_ADDRESS = (
     ("me", ANY),
+    ("search", ANY),  # it leaves out what the caller may not look at, kind by kind
     ("instance-names", NAMES),
     ("operations/<id:operation_id>", ANY),  # whoever has begun something sees what becomes of it
     ("operations", READ),
@@ -127,7 +128,7 @@ NOT_WHEN_BOUND_EITHER = (_ORGANISATION, f"{_ORGANISATION}/transfer", f"{_ORGANIS
 _NEEDS_ANOTHER = "this needs an API key without limits"
 _NOT_IN_ROLE = "your role does not include this"
 _NEEDS_PERSON = "a person decides this: service accounts change no keys, no members and no service accounts"
-OF_SOME_INSTANCES = ("me", "instance-names", "instances", "operations", "metrics")
+OF_SOME_INSTANCES = ("me", "search", "instance-names", "instances", "operations", "metrics")
 """What has no instance in its address and yet is for a key of some instances: it is shown what belongs to these."""
 
 

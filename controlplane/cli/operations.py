@@ -50,6 +50,7 @@ _LOAD = f"{_INSTANCE}/lake-loads/{{load_id}}"
 _PROPOSAL = f"{_INSTANCE}/proposal"
 
 ME = Call("GET", "/me")
+SEARCH = Call("GET", "/search")
 CAPS = Call("GET", "/caps")
 METRICS = Call("GET", "/metrics")
 ZONES = Call("GET", "/zones")

@@ -16,7 +16,7 @@
     over_time charts                 a history as charts; a chart as SVG
     calendar                         months, days and hours in addresses
     connecting snippets              what to paste into a client of an instance's route; its text for each client
-    palette                          going to a page by a part of its name
+    palette                          going to a page by a part of its name, and to what the search finds; actions
     places                           which address of REST a page stands for, so that one table opens both
     commandline                      what a person types to do the same by `sluice`
 

@@ -115,6 +115,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "transaction_end": ("transactions end", _I, "transactional_id"),
     "hanging_transactions": ("transactions hanging", _I),
     "hanging_transaction_end": ("transactions end-hanging", _I, "topic", "partition", "offset"),
+    "search": ("search", "=text"),
     "operations": ("operation list",),
     "operation": ("operation show", "operation_id"),
     "bills": ("bill invoices",),

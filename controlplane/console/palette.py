@@ -1,36 +1,34 @@
-"""Going to a page by typing a part of its name: pages, instances, topics, groups of the organisation whose pages these are.
+"""Going to a page by typing a part of its name, and to whatever `controlplane.search` finds: things, pages, and what can be done.
 
-What is typed is looked for in names, whatever the case; every word has to be there. Topics are the cluster's names (one look at
-ZooKeeper), groups those that the history has seen lately: no cluster is asked about any of them. Of an organisation with many
-instances the topics and groups of MOST_INSTANCES are looked through, those of the page's own instance first.
+What is typed is looked for in names, whatever the case; every word has to be there. What somebody begins with the words of an
+action (`reset offsets of billing`) offers that action for each thing that fits the rest. Nothing of it is stored anywhere.
 """
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from controlplane.accounts.scopes import TOPICS
+from controlplane.accounts.scopes import ALARMS, INSTANCES, MESSAGES, TOPICS
 from controlplane.console.places import is_open, is_open_within
-from controlplane.console.wording import worded
-from controlplane.core.errors import Unavailable
-from controlplane.history.lag.known import groups_named
-from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.selectors import instance_list, instances_by_cluster
-from controlplane.kafka import topics
+from controlplane.console.wording import filled, worded
+from controlplane.instances.selectors import instance_list
+from controlplane.search.matching import Wanted
+from controlplane.search.operators import fleet_search
+from controlplane.search.selectors import search
+from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Instance
+    from controlplane.search.selectors import Found
 
-LOG = logging.getLogger(__name__)
 MOST_HITS = 8
 """Of each kind."""
-MOST_INSTANCES = 50
 LONGEST_TEXT = 100
 
 PAGES = (
@@ -115,6 +113,70 @@ SYNONYMS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """What can be done with a thing of a kind: its words, with `{name}` for the thing, and the page where it is done."""
+
+    words: str
+    kind: str
+    page: str
+    scope: str
+    changes: bool = True
+
+    def rest_of(self, text: str) -> str | None:
+        """What is typed behind its words, in English or in the language of the page; None: they are not typed.
+
+        A word may be typed in part; words may be left out but for the first. Nothing behind them: two have to be there.
+        """
+        fixed, typed = self.words.replace("{name}", "").lower().split(), text.lower().split()
+        at, used = 0, 0
+        for word in typed:
+            behind = [number for number in range(at, len(fixed)) if fixed[number].startswith(word)]
+            if not behind or (used == 0 and (behind[0] != 0 or len(word) < LEAST_LETTERS)):
+                break
+            at, used = behind[0] + 1, used + 1
+        if used >= 2 or (used and len(typed) > used):
+            return " ".join(typed[used:])
+        before = filled(self.words, name="\x00").partition("\x00")[0].strip().lower()
+        return text.lower()[len(before) :].strip() if before and text.lower().startswith(before) else None
+
+    def is_for(self, caller: Caller) -> bool:
+        """Whether the caller may do it."""
+        may_change = caller.custom_role is not None or caller.role != Role.VIEWER
+        return caller.limits.covers(self.scope, changes=self.changes) and (may_change or not self.changes)
+
+
+LEAST_LETTERS = 3
+"""Of the first word of an action."""
+ACTIONS = (
+    Action("Reset offsets of {name}", "group", "group_reset", TOPICS),
+    Action("Delete group {name}", "group", "group_delete", TOPICS),
+    Action("Messages of {name}", "topic", "topic_messages", MESSAGES, changes=False),
+    Action("Send a message to {name}", "topic", "topic_message_new", MESSAGES),
+    Action("Delete topic {name}", "topic", "topic_delete", TOPICS),
+    Action("New topic in {name}", "instance", "topic_new", TOPICS),
+    Action("New alarm in {name}", "instance", "alarm_new", ALARMS),
+    Action("Resize {name}", "instance", "instance_settings", INSTANCES),
+)
+DOCUMENTATION = (("api_docs", "REST API", "documentation openapi reference"), ("prices", "Prices", "plans cost"))
+"""Pages that are no organisation's: name, title, and other words for it."""
+FLEET_PAGES = (
+    ("fleet", "Fleet", "instances overview"),
+    ("fleet_brokers", "Brokers", ""),
+    ("fleet_clusters", "Clusters", "zookeeper zones"),
+    ("fleet_heat", "Heat", "map hot"),
+    ("fleet_allocation", "Allocation", "flow grants"),
+    ("fleet_capacity", "Capacity and caps", "room organisations"),
+    ("fleet_rebalancing", "Rebalancing", "move partitions"),
+    ("fleet_jobs", "Jobs", "spark runs"),
+    ("fleet_metering", "Metering", "usage differences"),
+    ("fleet_quota_report", "Quota report", "days"),
+    ("fleet_invoices", "Invoices that wait", "billing taxes"),
+    ("fleet_credit_notes", "Give money back", "credit notes"),
+)
+"""The same of operators."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """Somewhere to go: what it is called, where it is, its address."""
 
@@ -125,23 +187,82 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Of one kind."""
+    """Of one kind. `more`: the address of a page with all of them, where there are others; `remark`: what they are not."""
 
     kind: str
     hits: list[Hit] = field(default_factory=list)
+    more: str = ""
+    remark: str = ""
 
 
 def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
     """By kind, without kinds of which there is none. `instance_id`: of the page where somebody asks; another's is passed over."""
-    words = text.lower().split()
-    rows = instance_list(organisation=caller.organisation, only=caller.limits.instances).order_by("name", "pk")
-    here = rows.filter(pk=instance_id).first() if instance_id else None
+    wanted = Wanted.of(text)
+    here = _here(caller, instance_id)
+    things = search(
+        caller=caller, wanted=wanted, kind="" if wanted.words else "instance", most=MOST_HITS, here=instance_id
+    )
     kinds = [
-        Hits("Pages", _pages(caller, here, words)),
-        Hits("Instances", _instances(caller, rows, words)),
-        *(_within(caller, here, rows, words) if words and caller.limits.covers(TOPICS, changes=False) else ()),
+        Hits("Pages", _pages(caller, here, wanted.words)),
+        Hits("Actions", _actions(caller, text, instance_id)),
+        *map(_shown, things),
     ]
     return [each for each in kinds if each.hits]
+
+
+def found_of(*, caller: Caller, wanted: Wanted, kind: str, most: int) -> list[Hits]:
+    """What a page of results shows: all kinds, or one with more of it. Raises Forbidden where that is not open."""
+    things = [_shown(each) for each in search(caller=caller, wanted=wanted, kind=kind, most=most)]
+    places = (
+        []
+        if kind
+        else [Hits("Pages", _pages(caller, None, wanted.words)), Hits("Actions", _actions(caller, wanted.whole, ""))]
+    )
+    return [each for each in (*places, *things) if each.hits or each.remark]
+
+
+def found_in_fleet(*, text: str, most: int = MOST_HITS) -> list[Hits]:
+    """What operators find: their pages, and things of the fleet."""
+    wanted = Wanted.of(text)
+    pages = _titled(
+        [(name, title, others, reverse(f"console:{name}")) for name, title, others in FLEET_PAGES], wanted.words
+    )
+    things = fleet_search(wanted=wanted, most=most) if wanted.words else []
+    kinds = [
+        Hits(each.title, [Hit(hit.name, hit.where, hit.page) for hit in each.hits], each.more if each.has_more else "")
+        for each in things
+    ]
+    return [each for each in (Hits("Pages", pages[: 2 * MOST_HITS]), *kinds) if each.hits]
+
+
+def _here(caller: Caller, instance_id: str) -> Instance | None:
+    rows = instance_list(organisation=caller.organisation, only=caller.limits.instances)
+    return rows.filter(pk=instance_id).first() if instance_id else None
+
+
+def _shown(each: Found) -> Hits:
+    hits = [Hit(hit.name, hit.where, hit.page) for hit in each.hits]
+    remarks = []
+    if each.is_partial:
+        remarks.append("Not everything was looked through: a cluster is away, or there are many instances.")
+    elif each.kind.seen_within_s and hits:
+        remarks.append("Those that were seen in the last ten minutes.")
+    return Hits(each.kind.title, hits, each.more if each.has_more else "", " ".join(remarks))
+
+
+def _actions(caller: Caller, text: str, instance_id: str) -> list[Hit]:
+    hits: list[Hit] = []
+    org = caller.organisation.id
+    for action in ACTIONS:
+        rest = action.rest_of(text) if action.is_for(caller) else None
+        if rest is None or len(hits) >= MOST_HITS:
+            continue
+        for each in search(caller=caller, wanted=Wanted.of(rest), kind=action.kind, most=MOST_HITS, here=instance_id):
+            for hit in each.hits:
+                ids = [hit.instance_id] if action.kind == "instance" else [hit.instance_id, hit.id]
+                address = reverse(f"console:{action.page}", args=[org, *ids])
+                hits.append(Hit(filled(action.words, name=hit.name), hit.where, address))
+    return hits[:MOST_HITS]
 
 
 def _pages(caller: Caller, here: Instance | None, words: Sequence[str]) -> list[Hit]:
@@ -162,57 +283,23 @@ def _pages(caller: Caller, here: Instance | None, words: Sequence[str]) -> list[
         ]
     by_title = [page for page in pages if fits(words, page[0])]
     by_others = [page for page in pages if page not in by_title and fits(words, f"{page[0]} {_others(page[3])}")]
-    return [Hit(*page[:3]) for page in (*by_title, *by_others)][:MOST_HITS]
+    documentation = _titled([(*each, reverse(f"console:{each[0]}")) for each in DOCUMENTATION], words) if words else []
+    return [*(Hit(*page[:3]) for page in (*by_title, *by_others)), *documentation][:MOST_HITS]
+
+
+def _titled(pages: Sequence[tuple[str, str, str, str]], words: Sequence[str]) -> list[Hit]:
+    """Pages by name, title, other words and address: those whose titles have all words, then those found by others."""
+    by_title = [page for page in pages if fits(words, worded(page[1]))]
+    by_others = [
+        page for page in pages if page not in by_title and fits(words, f"{worded(page[1])} {page[1]} {page[2]}")
+    ]
+    return [Hit(worded(title), "", address) for _, title, _, address in (*by_title, *by_others)]
 
 
 def _others(name: str) -> str:
     """In English, and in the language of the page."""
     text = SYNONYMS.get(name, "")
     return f"{text} {worded(text)}" if text else ""
-
-
-def _instances(caller: Caller, rows: Iterable[Instance], words: Sequence[str]) -> list[Hit]:
-    hits = []
-    for instance in rows:
-        if fits(words, f"{instance.name} {instance.pk}"):
-            address = reverse("console:instance", args=[caller.organisation.id, instance.pk])
-            hits.append(Hit(instance.name, instance.pk, address))
-        if len(hits) == MOST_HITS:
-            break
-    return hits
-
-
-def _within(caller: Caller, here: Instance | None, rows: Iterable[Instance], words: Sequence[str]) -> tuple[Hits, Hits]:
-    """Topics and groups."""
-    running = [instance for instance in rows if instance.state == InstanceState.RUNNING]
-    running.sort(key=lambda instance: here is None or instance.pk != here.pk)
-    looked = {instance.pk: instance for instance in running[:MOST_INSTANCES]}
-    org = caller.organisation.id
-    of_topics = [
-        Hit(name, looked[pk].name, reverse("console:topic", args=[org, pk, name]))
-        for pk, name in _topics(looked, words)
-    ]
-    # The longest word finds the fewest rows; the others are looked for among these.
-    longest = max(words, key=len)
-    named = groups_named(instance_ids=list(looked), text=longest, most=10 * MOST_HITS)
-    of_groups = [
-        Hit(name, looked[pk].name, reverse("console:group", args=[org, pk, name]))
-        for pk, name in named
-        if fits(words, name)
-    ]
-    return Hits("Topics", of_topics), Hits("Groups", of_groups[:MOST_HITS])
-
-
-def _topics(looked: dict[str, Instance], words: Sequence[str]) -> list[tuple[str, str]]:
-    """Instance and name, in the order of instances. A cluster that is away has none now."""
-    listed: dict[str, list[str]] = {}
-    for cluster, instances in instances_by_cluster(looked.values()):
-        try:
-            listed |= topics.names_listed(cluster.address, [instance.pk for instance in instances])
-        except Unavailable as error:
-            LOG.info("no topics of cluster %s are found: %s", cluster, error)
-    found_ = [(pk, name) for pk in looked for name in listed.get(pk, ()) if fits(words, name)]
-    return found_[:MOST_HITS]
 
 
 def fits(words: Sequence[str], text: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from controlplane.accounts.standing import is_unconfirmed
@@ -41,11 +42,22 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         context["menu_open"], context["tabs_open"] = frozenset(), frozenset()
         if caller.organisation.is_in_use:
             context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
+        if "instances" in context["menu_open"]:
+            context["palette_at"] = reverse("console:palette", args=[caller.organisation.id])
+            context["results_at"] = reverse("console:search", args=[caller.organisation.id])
+    elif _is_of_operators(request, user):
+        context["palette_at"] = context["results_at"] = reverse("console:fleet_search")
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)
         context["organisations"] = SimpleLazyObject(lambda: _switcher(request, user) if user.is_authenticated else [])
     return context
+
+
+def _is_of_operators(request: HttpRequest, user: User | None) -> bool:
+    """Whether the page is one of theirs, and looked at by one."""
+    name = request.resolver_match.url_name if request.resolver_match else None
+    return bool(user is not None and user.is_authenticated and user.is_staff and (name or "").startswith("fleet"))
 
 
 def _command(request: HttpRequest) -> str | None:

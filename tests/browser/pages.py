@@ -110,6 +110,10 @@ def tenants(console: Console) -> dict[str, str]:
         "invoice-verify": f"{org}/invoices/inv-00000001/verify",
         "palette": f"{org}/palette?q=ord",
         "palette-nothing-fits": f"{org}/palette?q=nothing-at-all",
+        "search": f"{org}/search?q=ord",
+        "search-of-one-kind": f"{org}/search?q=ord&kind=topic",
+        "search-nothing-fits": f"{org}/search?q=nothing-at-all",
+        "search-empty": f"{org}/search",
         "topics": f"{one}/topics",
         "topics-empty": f"{org}/instances/{console.instances['clickstream']}/topics",
         "topic-new": f"{one}/new-topic",
@@ -192,6 +196,7 @@ def operators(console: Console) -> dict[str, str]:
     """Pages of the service's staff."""
     return {
         "fleet": "/fleet",
+        "fleet-search": "/fleet/search?q=ord",
         "fleet-allocation": "/fleet/allocation",
         "fleet-quota-report": "/fleet/quota-report",
         "fleet-quota-report-none": "/fleet/quota-report?day=2020-01-01",

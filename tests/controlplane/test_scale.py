@@ -91,6 +91,9 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2", "?sort=-storage_gib&page=2"],
     "instance_names": ["?page=2"],
     "operations": ["?q=instance&page=2"],
+    "palette": ["?q=topic-0", "?q=reset+offsets+of+topic"],
+    "search": ["?q=e", "?q=topic-007&kind=topic", "?q=10.1.2.3", "?q=2026"],
+    "fleet_search": ["?q=ins", "?q=broker"],
     "bills": ["?q=instance&page=2"],
     "statement": [f"?month={Month.of(SYSTEM_CLOCK.now()).before(1)}"],
     "fleet": ["?q=instance&page=2"],
@@ -116,7 +119,10 @@ SORTED = {
     "api-keys": ["-last_used_at"],
 }
 """Orders of lists by REST, by the end of their addresses."""
-ASKED = {"prepaid-price": "?bandwidth_mib_per_s=20&storage_gib=100&partitions=300"}
+ASKED = {
+    "prepaid-price": "?bandwidth_mib_per_s=20&storage_gib=100&partitions=300",
+    "search": "?q=topic-0&limit=50",
+}
 """Without these REST answers nothing."""
 READERS = "topic-007-readers"
 ANONYMOUS = {"sign_up", "sign_up_confirm", "sign_in", "sign_in_sso", "sso_back", "api_docs"}

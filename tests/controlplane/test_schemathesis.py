@@ -72,6 +72,7 @@ RULED = {
     "description": "the same",
     "tags": "the same, without a comma or a space around",
     "tag": "no null character",
+    "q": "not blank, no control characters",
     "users": "no null character",
     "clients": "the same",
     "groups": "the same",

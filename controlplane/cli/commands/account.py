@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AUDIT = columns("at", "actor", "action", "target", "changed", "address", "key", "request_id")
+FOUND = columns("kind", "name", "where", "id", "instance_id")
+SearchKind = Literal[
+    "instance", "topic", "group", "user", "acl", "route", "address", "alarm", "operation", "invoice", "month", "member",
+    "invitation", "api_key", "access_key",
+]  # fmt: skip
 CHOOSING = (profiles.URL, profiles.API_KEY)
 
 
@@ -33,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
         ("login", login),
         ("logout", logout),
         ("whoami", whoami),
+        ("search", search),
         ("caps", caps),
         ("metrics", metrics),
         ("audit", audit),
@@ -129,6 +135,30 @@ def audit_verify(
     session.output.document({**found, "checked": checked})
     if found["broken"]:
         raise Refused(f"the audit log is not as it was written: {found['broken']['detail']}")
+
+
+def search(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words of a name, an id, a tag, a note or an address.")],
+    kind: Annotated[SearchKind | None, typer.Option(help="Of this kind alone.")] = None,
+    instance: Annotated[
+        str | None, typer.Option(metavar="INSTANCE", help="Its id or name: it is looked through first.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Items of each kind.")] = 5,
+) -> None:
+    """Look for something by a part of its name, in everything that the key may see.
+
+    Groups are those that were seen in the last ten minutes; no broker is asked.
+    """
+    session = of(ctx)
+    instance_id = session.instance_id(instance) if instance else None
+    found = session.call(ops.SEARCH, query=said(q=text, kind=kind, limit=limit, instance_id=instance_id))
+    session.output.pages([found], FOUND)
+    for each in found["kinds"]:
+        if each["has_more"]:
+            session.output.note(f"There is more of the kind {each['kind']}: say --kind {each['kind']} --limit 50.")
+        if each["is_partial"]:
+            session.output.note(f"Of the kind {each['kind']} not everything was looked through.")
 
 
 def caps(ctx: typer.Context) -> None:

@@ -84,8 +84,12 @@ if (palette) {
       choose(options[(at + steps[event.key] + options.length) % options.length]);
     } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
-      options[at]?.click();
+      (options[at] ?? document.getElementById("palette-all")).click();
     }
+  });
+  typed.addEventListener("input", () => {
+    const all = document.getElementById("palette-all");
+    all.search = new URLSearchParams({ q: typed.value });
   });
   palette.addEventListener("htmx:afterSettle", () => {
     choose(palette.querySelector("[role='option']"));

@@ -1,0 +1,108 @@
+"""The text that is looked for, how well a name fits it, and the best of many. Pure.
+
+Every word of the text has to be in a name, whatever the case. What fits better comes first:
+
+0  EXACT   the name is the text
+1  PREFIX  the name begins with the text
+2  WORD    each word of the text begins a word of the name: `reader` in `orders-reader`
+3  WITHIN  each word is somewhere in it
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from controlplane.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Item = TypeVar("Item")
+
+LONGEST = 100
+"""Characters of a text."""
+EXACT, PREFIX, WORD, WITHIN = range(4)
+FIELD = "q"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A text, in small letters, and its words. No words: everything fits."""
+
+    whole: str
+    words: tuple[str, ...]
+    begins: tuple[re.Pattern[str], ...] = field(compare=False)  # where each word begins one
+
+    @classmethod
+    def of(cls, text: str) -> Wanted:
+        """Of any text."""
+        words = tuple(dict.fromkeys(text.lower().split()))
+        begins = tuple(re.compile(rf"(?<![^\W_]){re.escape(word)}") for word in words)
+        return cls(" ".join(text.lower().split()), words, begins)
+
+    def fits(self, text: str) -> bool:
+        """Whether each word is in it."""
+        lower = text.lower()
+        return all(word in lower for word in self.words)
+
+    def rank(self, name: str) -> int | None:
+        """How well a name fits; None: not at all."""
+        lower = name.lower()
+        if lower.startswith(self.whole):
+            return EXACT if lower == self.whole else PREFIX
+        if not all(word in lower for word in self.words):
+            return None
+        return WORD if all(begin.search(lower) for begin in self.begins) else WITHIN
+
+
+def asked(text: str) -> Wanted:
+    """What somebody typed. Raises Invalid beside `q`: for nothing, for too much, and for what no name has."""
+    if len(text) > LONGEST:
+        raise Invalid.field(FIELD, f"must have at most {LONGEST} characters")
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
+        raise Invalid.field(FIELD, "must hold no control characters")
+    if not text.strip():
+        raise Invalid.field(FIELD, "must not be empty")
+    return Wanted.of(text)
+
+
+class Best(Generic[Item]):
+    """The best `most` of many, and one more where there is one; among equals whatever came first."""
+
+    def __init__(self, wanted: Wanted, most: int) -> None:
+        self._wanted = wanted
+        self._enough = most + 1
+        self._by_rank: tuple[list[Item], ...] = ([], [], [], [])
+
+    def add(self, item: Item, *names: str) -> None:
+        """Take it if one of its names fits. The best of them counts."""
+        ranks = [rank for rank in map(self._wanted.rank, names) if rank is not None]
+        if ranks:
+            self.put(item, min(ranks))
+
+    def put(self, item: Item, rank: int) -> None:
+        """Take it with this rank."""
+        if len(self._by_rank[rank]) < self._enough:
+            self._by_rank[rank].append(item)
+
+    def is_full_at(self, rank: int) -> bool:
+        """Whether nothing of this rank, or of a worse one, can be among them any more."""
+        return sum(len(self._by_rank[better]) for better in range(rank + 1)) >= self._enough
+
+    def extend(self, items: Iterable[tuple[Item, str]]) -> None:
+        """Of very many, by one name each, all of which are known to fit: no look for words where that decides nothing."""
+        whole = self._wanted.whole
+        for item, name in items:
+            lower = name.lower()
+            if lower.startswith(whole):
+                self.put(item, EXACT if lower == whole else PREFIX)
+            elif not self.is_full_at(WORD):
+                self.add(item, name)
+
+    @property
+    def found(self) -> list[Item]:
+        """At most one more than was asked for."""
+        return [item for items in self._by_rank for item in items][: self._enough]

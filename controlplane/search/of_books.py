@@ -1,0 +1,85 @@
+"""Operations, invoices, and months of usage."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from controlplane.billing.chain import number_text
+from controlplane.billing.pricing.rating import Month
+from controlplane.billing.selectors import invoice_list
+from controlplane.core.selectors import operation_list
+from controlplane.search.hits import Hit, page, rest, together
+from controlplane.search.sql import RANK, fitting
+
+if TYPE_CHECKING:
+    from controlplane.search.asking import Asker
+
+NEWEST = 2_000
+"""Operations that are looked through; an older one is found by its whole id."""
+NUMBER = re.compile(r"(?:inv-)?0*([1-9][0-9]{0,8})")
+MONTH = re.compile(r"[0-9]{4}(?:-[0-9]{0,2})?")
+
+
+def operations(asker: Asker) -> list[Hit]:
+    """The newest, by id, what they work on, and kind (`instance.resize`)."""
+    org = asker.caller.organisation
+    known = operation_list(organisation=org, only_on=asker.caller.limits.instances)
+    newest = known.order_by("-created_at").values("pk")[:NEWEST]
+    rows = known.filter(Q(pk__in=newest) | Q(pk=asker.wanted.whole))
+    found = fitting(rows, asker.wanted, names=["id", "target", "kind"]).order_by(RANK, "-created_at", "pk")
+    return [
+        Hit(
+            "operation",
+            pk,
+            pk,
+            together([kind, target, state]),
+            "",
+            rest("operations", pk),
+            page("operation", org.id, pk),
+        )
+        for pk, kind, target, state in found.values_list("pk", "kind", "target", "state")[: asker.most + 1]
+    ]
+
+
+def invoices(asker: Asker) -> list[Hit]:
+    """By number, month, and the instance that they are of."""
+    org, whole = asker.caller.organisation, asker.wanted.whole
+    fits = Q(pk__in=())
+    if number := NUMBER.fullmatch(whole):
+        fits |= Q(number=int(number[1]))
+    if MONTH.fullmatch(whole):
+        fits |= Q(month__startswith=whole)
+    of_instance = [Q(instance__name__icontains=word) | Q(instance__id__icontains=word) for word in asker.wanted.words]
+    for each in of_instance[1:]:
+        of_instance[0] &= each
+    rows = invoice_list(organisation=org).filter(fits | of_instance[0]).order_by("-month", "-number")
+    wanted = ("number", "month", "instance", "instance__name", "total", "currency")
+    hits = []
+    for given, month, pk, name, total, currency in rows.values_list(*wanted)[: asker.most + 1]:
+        text = number_text(given)
+        shown = page("instance_bill", org.id, pk, month=month)
+        where = together([name, month, f"{currency} {total}"])
+        hits.append(Hit("invoice", text, text, where, pk, rest("invoices", text), shown))
+    return hits
+
+
+def months(asker: Asker) -> list[Hit]:
+    """Months with invoices, and the present one: what was used and what it cost, the newest first."""
+    org, whole = asker.caller.organisation, asker.wanted.whole
+    if MONTH.fullmatch(whole) is None:
+        return []
+    billed = (
+        invoice_list(organisation=org)
+        .filter(month__startswith=whole)
+        .order_by("-month")
+        .values_list("month", flat=True)
+    )
+    present = str(Month.of(asker.clock.now()))
+    found = [*([present] if present.startswith(whole) else []), *billed.distinct()[: asker.most + 1]]
+    return [
+        Hit("month", month, month, "", "", f"{rest('statement')}?month={month}", page("statement", org.id, month=month))
+        for month in list(dict.fromkeys(found))[: asker.most + 1]
+    ]

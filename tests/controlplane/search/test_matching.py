@@ -1,0 +1,68 @@
+"""How well a name fits a text, and the best of many."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.core.errors import Invalid
+from controlplane.search.matching import EXACT, LONGEST, PREFIX, WITHIN, WORD, Best, Wanted, asked
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "rank"),
+    [
+        ("orders", "orders", EXACT),
+        ("ORDERS", "Orders", EXACT),
+        ("ord", "orders", PREFIX),
+        ("arch", "orders.archive", WORD),
+        ("arch ord", "orders.archive", WORD),
+        ("rchi", "orders.archive", WITHIN),
+        ("ord rchi", "orders.archive", WITHIN),
+        ("2", "orders-2", WORD),
+        ("rders", "preorders", WITHIN),
+        ("x", "orders", None),
+        ("ord x", "orders", None),
+        (".*", "orders", None),
+        ("%", "orders", None),
+        ("_", "a_b", WITHIN),
+        ("订单", "我的订单", WITHIN),
+    ],
+)
+def test_what_fits_better_has_a_smaller_rank(text, name, rank):
+    assert Wanted.of(text).rank(name) == rank
+
+
+@given(st.text(max_size=20), st.text(max_size=40))
+def test_a_rank_is_there_where_every_word_is(text, name):
+    wanted = Wanted.of(text)
+    assert (wanted.rank(name) is None) == (not wanted.fits(name) and not name.lower().startswith(wanted.whole))
+
+
+def test_the_best_come_first_and_one_more_tells_that_there_are_others():
+    best = Best(Wanted.of("ord"), 2)
+    for name in ("record", "new-orders", "ordinary", "ord"):
+        best.add(name, name)
+    assert best.found == ["ord", "ordinary", "new-orders"]
+
+
+@given(st.lists(st.sampled_from(["ord", "orders", "my-ord", "record", "x-ord.y"])), st.integers(1, 4))
+def test_of_very_many_they_are_the_same(names, most):
+    one, other = Best(Wanted.of("ord"), most), Best(Wanted.of("ord"), most)
+    one.extend((name, name) for name in names)
+    for name in names:
+        other.add(name, name)
+    assert one.found == other.found
+
+
+@pytest.mark.parametrize("text", ["", "   ", "x" * (LONGEST + 1), "a\x00b", "a\nb", "a\x1b[0m", "\ud800"])
+def test_what_no_name_has_is_refused(text):
+    with pytest.raises(Invalid) as refusal:
+        asked(text)
+    assert [each.field for each in refusal.value.errors] == ["q"]
+
+
+def test_spaces_around_and_between_make_no_difference():
+    assert asked("  Arch   ord ") == Wanted.of("arch ord")
+    assert asked("x" * LONGEST).whole == "x" * LONGEST
