@@ -43,7 +43,10 @@ def zoo(alice, bob, instance, admin):
     base = f"/api/v1/instances/{instance.id}"
     for name in ("zebra-events", "other"):
         assert alice.api.post(f"{base}/topics", {"name": name}).status_code == 201
-    assert alice.api.put(f"{base}/topics/other/note", {"note": "stripes of the ZEBRA", "tags": ["black"]}).status_code == 200
+    assert (
+        alice.api.put(f"{base}/topics/other/note", {"note": "stripes of the ZEBRA", "tags": ["black"]}).status_code
+        == 200
+    )
     group_row(instance.id, "zebra-readers")
     assert alice.api.post(f"{base}/users", {"name": "zebra-app"}).status_code == 201
     assert alice.api.post(f"{base}/acls", ACL).status_code == 201

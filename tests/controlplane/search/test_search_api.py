@@ -132,9 +132,7 @@ def test_nothing_that_verifies_a_password_is_found(alice, zoo, tree):
 
 def test_the_exact_name_is_first_then_beginnings_then_words(alice, zoo):
     for name in ("lion", "a-lion", "stallion", "lioness", "zz.lion.zz"):
-        topics.topic_create(
-            organisation=alice.organisation, actor="a", instance_id=zoo.id, name=name, partitions=1
-        )
+        topics.topic_create(organisation=alice.organisation, actor="a", instance_id=zoo.id, name=name, partitions=1)
         group_row(zoo.id, name)
     for kind in ("topic", "group"):
         names = [name for _, name in found(alice.api, "lion", kind=kind)]
@@ -168,7 +166,13 @@ def test_what_cannot_be_looked_for_is_refused(alice, text):
 
 
 def test_so_is_what_the_address_does_not_take(alice):
-    for query in ({}, {"q": "a", "kind": "secret"}, {"q": "a", "limit": 51}, {"q": "a", "limit": 0}, {"q": "a", "kin": "topic"}):
+    for query in (
+        {},
+        {"q": "a", "kind": "secret"},
+        {"q": "a", "limit": 51},
+        {"q": "a", "limit": 0},
+        {"q": "a", "kin": "topic"},
+    ):
         problem(alice.api.get(SEARCH, query), 400, "invalid")
 
 
