@@ -83,16 +83,18 @@ def charts_of(
     history: History, chosen: Times, events: Sequence[Event] = (), requests: Requests | None = None
 ) -> list[Chart]:
     """In the order in which the page shows them. `events` are of its time, of kinds that have a mark."""
-    charts = [*_charts(history, chosen), *([] if requests is None else request_charts_of(requests, chosen))]
-    return _marked(charts, marks_of(history, events))
+    charts = _marked(_charts(history, chosen), marks_of(history, events))
+    if requests is not None:  # perhaps in longer steps
+        charts += _marked(request_charts_of(requests, chosen), marks_of(requests, events))
+    return charts
 
 
-def marks_of(history: History, events: Sequence[Event]) -> dict[int, Mark]:
+def marks_of(history: Over, events: Sequence[Event]) -> dict[int, Mark]:
     """By the beginning of the step in which each happened."""
     return _marks(history, [(event.time, MARKS[event.kind], event_text(event)) for event in events])
 
 
-def _marks(history: History, happened: Iterable[tuple[datetime, str, str]]) -> dict[int, Mark]:
+def _marks(history: Over, happened: Iterable[tuple[datetime, str, str]]) -> dict[int, Mark]:
     """Of moments, each with a kind of mark and a text."""
     by_step: dict[int, list[tuple[str, str]]] = {}
     for time, kind, text in sorted(happened, key=itemgetter(0)):

@@ -66,8 +66,11 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen: Times) -> dict[str, Any]:
     start, end = chosen.start, chosen.end
     metrics = [metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED]
-    found = history_get(instance=instance, start=start, end=end, metrics=metrics)
-    requests = requests_get(instance=instance, start=start, end=end, known=found)
+    counted_s = chosen.counted_step_s
+    found = history_get(
+        instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None
+    )
+    requests = requests_get(instance=instance, start=start, end=end, step_s=counted_s, known=found)
     events = events_marked(caller, instance, found)
     charts = [] if is_empty(found) else charts_of(found, chosen, events, requests)
     asked = rows_of(requests)

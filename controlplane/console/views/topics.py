@@ -150,7 +150,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
 def _over_time(
     request: HttpRequest, caller: Caller, instance: Instance, topic: str, chosen: Times
 ) -> dict[str, Any]:
-    found = topic_moved_get(instance=instance, name=topic, start=chosen.start, end=chosen.end)
+    found = topic_moved_get(instance=instance, name=topic, start=chosen.start, end=chosen.end, step_s=chosen.counted_step_s)
     events = [] if is_empty(found) else events_marked(caller, instance, found)
     charts = [] if is_empty(found) else topic_charts_of(found, chosen, events)
     return {"step_s": found.step_s, "charts": all_drawn(request, charts)}

@@ -14,7 +14,16 @@ from controlplane.console.over_time import BYTES_PER_S, levels
 from controlplane.console.times import RANGES
 from controlplane.console.views import history
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.models import Hour, Minute, RequestSample, Sample
+from controlplane.history.models import (
+    Hour,
+    Minute,
+    RequestDay,
+    RequestHour,
+    RequestMark,
+    RequestMinute,
+    RequestSample,
+    Sample,
+)
 from controlplane.history.requests import by_broker
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
@@ -165,6 +174,24 @@ def test_steps_are_as_short_as_rows_and_a_thousand_points_allow(page, instance, 
     for picture in pictures(page(f"?range={name}")).values():
         assert picture["step_s"] == step_s
         assert picture["count"] <= 1000
+
+
+@pytest.mark.parametrize(("name", "step_s"), [("24h", 120), ("7d", 3600), ("400d", 86_400)])
+def test_what_was_asked_is_added_up_from_longer_rows_where_the_time_is_long(page, instance, last, eventful, name, step_s):
+    at = last // 3600 * 3600 - 3600
+    Hour.objects.bulk_create([rolled(Hour, at, instance.id)])
+    Minute.objects.bulk_create([rolled(Minute, at, instance.id)])
+    text = counts_of(200).to_text()
+    for model, row_at in ((RequestMinute, at), (RequestHour, at), (RequestDay, at // 86_400 * 86_400)):
+        model.objects.create(instance=instance.id, at=row_at, windows=1, counts=text)
+    keep_requests(instance, {}, known_to=last)
+    RequestMark.objects.update(rolled=last)
+    found = pictures(page(f"?range={name}"))
+    assert found["requests"]["step_s"] == step_s
+    assert found["produce"]["step_s"] <= step_s
+    for picture in (found["requests"], found["produce"]):
+        assert picture["marks"], "of its own steps"
+        assert {mark["at"] for mark in picture["marks"]} <= set(moments_of(picture))
 
 
 def test_all_charts_show_the_time_that_the_address_says_whatever_its_zone(page, instance, last):
