@@ -250,7 +250,8 @@ def test_what_is_no_moment_is_refused_and_not_an_error(page, text):
     answer = page(f"?since={text}&until=2026-01-01T00:00")
     assert answer.status_code == 422
     assert "<b>" not in answer.content.decode()
-    assert page(f"?since=2026-01-01T00:00&until={text or 'x'}").status_code == 422
+    if not text.startswith("9999"):  # which is up to now
+        assert page(f"?since=2026-01-01T00:00&until={text or 'x'}").status_code == 422
 
 
 def test_a_long_table_begins_with_its_newest_rows_and_is_whole_one_link_further(page, instance, last, monkeypatch):
