@@ -1,8 +1,8 @@
 """A chart as the page has it: its figures as data for the script that draws them, and the texts of the table behind it.
 
-static/console/charts.js draws with Chart.js: lines over time against axes with units, marks of what happened, and the values of the
-moment that is pointed at, in all charts of a page. It is told numbers and writes them as the table does: `unit` names how. Without
-it the tables stand open. Pages allow neither inline styles nor scripts; data in a script element of type JSON is neither.
+static/console/charts.js draws with Chart.js: lines over time against axes with units, marks of what happened, and the values of
+the moment that is pointed at, in all charts of a page. It is told numbers and writes them as the table does: `unit` names how.
+Without it the tables stand open. Pages allow neither inline styles nor scripts; data in a script element of type JSON is neither.
 """
 
 from __future__ import annotations

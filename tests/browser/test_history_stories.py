@@ -24,13 +24,19 @@ def chart_of(page, name="Produced"):
 
 def ink(page, name="Produced"):
     """What is drawn: how many places of the canvas have a colour, and the sum of all colours."""
-    return chart_of(page, name).locator("canvas").evaluate(
-        """(canvas) => {
+    return (
+        chart_of(page, name)
+        .locator("canvas")
+        .evaluate(
+            """(canvas) => {
           const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
           let places = 0, sum = 0;
-          for (let at = 3; at < data.length; at += 4) if (data[at]) { places += 1; sum += data[at - 1] + data[at - 2] + data[at - 3]; }
+          for (let at = 3; at < data.length; at += 4) {
+            if (data[at]) { places += 1; sum += data[at - 1] + data[at - 2] + data[at - 3]; }
+          }
           return [places, sum];
         }"""
+        )
     )
 
 

@@ -240,9 +240,7 @@ def removal(request: HttpRequest, caller: Caller, instance_id: str, group: str, 
     return render(request, "console/group_removal.html", context)
 
 
-def _over_time(
-    request: HttpRequest, caller: Caller, instance: Instance, group: str, chosen: Times
-) -> dict[str, Any]:
+def _over_time(request: HttpRequest, caller: Caller, instance: Instance, group: str, chosen: Times) -> dict[str, Any]:
     """Of the database: it is shown when the cluster is away, too."""
     found = lag_get(instance=instance, name=group, start=chosen.start, end=chosen.end)
     events = [] if is_empty(found) else events_marked(caller, instance, found)

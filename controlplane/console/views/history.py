@@ -67,9 +67,7 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen:
     start, end = chosen.start, chosen.end
     metrics = [metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED]
     counted_s = chosen.counted_step_s
-    found = history_get(
-        instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None
-    )
+    found = history_get(instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None)
     requests = requests_get(instance=instance, start=start, end=end, step_s=counted_s, known=found)
     events = events_marked(caller, instance, found)
     charts = [] if is_empty(found) else charts_of(found, chosen, events, requests)

@@ -147,10 +147,10 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
     return render(request, "console/topic.html", context, status=422 if chosen.is_wrong else 200)
 
 
-def _over_time(
-    request: HttpRequest, caller: Caller, instance: Instance, topic: str, chosen: Times
-) -> dict[str, Any]:
-    found = topic_moved_get(instance=instance, name=topic, start=chosen.start, end=chosen.end, step_s=chosen.counted_step_s)
+def _over_time(request: HttpRequest, caller: Caller, instance: Instance, topic: str, chosen: Times) -> dict[str, Any]:
+    found = topic_moved_get(
+        instance=instance, name=topic, start=chosen.start, end=chosen.end, step_s=chosen.counted_step_s
+    )
     events = [] if is_empty(found) else events_marked(caller, instance, found)
     charts = [] if is_empty(found) else topic_charts_of(found, chosen, events)
     return {"step_s": found.step_s, "charts": all_drawn(request, charts)}

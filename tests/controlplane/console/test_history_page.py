@@ -177,7 +177,9 @@ def test_steps_are_as_short_as_rows_and_a_thousand_points_allow(page, instance, 
 
 
 @pytest.mark.parametrize(("name", "step_s"), [("24h", 120), ("7d", 3600), ("400d", 86_400)])
-def test_what_was_asked_is_added_up_from_longer_rows_where_the_time_is_long(page, instance, last, eventful, name, step_s):
+def test_what_was_asked_is_added_up_from_longer_rows_where_the_time_is_long(
+    page, instance, last, eventful, name, step_s
+):
     at = last // 3600 * 3600 - 3600
     Hour.objects.bulk_create([rolled(Hour, at, instance.id)])
     Minute.objects.bulk_create([rolled(Minute, at, instance.id)])
