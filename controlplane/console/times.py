@@ -1,7 +1,7 @@
 """The time that all charts of a page show: one of the ranges up to now, or from a moment to another. It stands in the address.
 
 ``?range=24h``, or ``?since=2026-11-30T14:00Z&until=2026-11-30T15:00Z``: a link sent to a colleague shows the same. How fine the
-steps are is not chosen: the shortest of which a chart needs at most 1,000 (`history/resolutions.py`), so ten seconds for the last hour.
+steps are is not chosen: the shortest of which a chart needs at most 1,000 (`history/resolutions.py`), so ten seconds for an hour.
 """
 
 from __future__ import annotations
