@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import distribution
 from typing import Any
 
 from django.core.management.utils import get_random_secret_key
@@ -126,6 +127,9 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
+CHARTJS = "unfold/static/unfold/js/chart"
+STATICFILES_DIRS = [("chartjs", str(distribution("django-unfold").locate_file(CHARTJS)))]
+"""Chart.js and its licence, of a package that is no app here: static/chartjs/chart.js."""
 WHITENOISE_USE_FINDERS = True  # no collectstatic step before the first start
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SESSION_ENGINE = "controlplane.accounts.identity.engine"

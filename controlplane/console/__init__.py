@@ -13,7 +13,7 @@
     load_words                       what a run of a load says, with names of its page
     contents                         what stands in a message: text, a JSON tree, hex
     flow shares                      what flows against what was bought, and how limits are shared out
-    over_time charts                 a history as charts; a chart as SVG
+    over_time charts times           a history as charts; a chart as data and a table; the time that all charts of a page show
     calendar                         months, days and hours in addresses
     connecting snippets              what to paste into a client of an instance's route; its text for each client
     palette                          going to a page by a part of its name, and to what the search finds; actions

@@ -1,34 +1,20 @@
-"""A chart as SVG that stands in a page: lines over time against axes with units. pygal draws; it has no other user.
+"""A chart as the page has it: its figures as data for the script that draws them, and the texts of the table behind it.
 
-Pages allow neither inline styles nor scripts, and fetch nothing from elsewhere, so of what pygal makes its style sheet, its
-script and its comments are taken out, and its classes are ours: static/console/console.css has the colours, of light and dark.
-Added is a strip for each step, with the values of all lines as its title: what a pointer rests on. static/console/history.js
-shows the same at once and in all charts of a page; without it browsers show the title by themselves. What happened in a step is a
-mark behind its strip, and stands in the title as well.
+static/console/charts.js draws with Chart.js: lines over time against axes with units, marks of what happened, and the values of
+the moment that is pointed at, in all charts of a page. It is told numbers and writes them as the table does: `unit` names how.
+Without it the tables stand open. Pages allow neither inline styles nor scripts; data in a script element of type JSON is neither.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
-
-import pygal
-from pygal.style import Style
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# pygal puts a finder of its plug-ins among Python's own, in a form that Python warns of at each import; we have none of them.
-sys.meta_path[:] = [each for each in sys.meta_path if type(each).__module__ != pygal.__name__]
-
-WIDTH, HEIGHT = 600, 230
-LABEL_SIZE = 20
-"""As large as labels become on a phone, where the picture is half as wide: there has to be room for them."""
-STYLE = Style(label_font_size=LABEL_SIZE, major_label_font_size=LABEL_SIZE)
-SVG = "{http://www.w3.org/2000/svg}"
-NOT_OURS = ("defs", "title", "desc", "style", "script")
+DIGITS = 3
+"""Of what is drawn: nobody sees more, and a page is a third shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +28,25 @@ class Line:
     title: str
     values: Sequence[float | None]
     words: Mapping[int, str] = field(default_factory=dict)
+    is_set: bool = False  # it keeps its value until it gets another one, as limits do
+
+    def document(self) -> dict[str, Any]:
+        """For the script."""
+        return {
+            "kind": self.kind,
+            "title": str(self.title),
+            "is_set": self.is_set,
+            "values": [None if value is None else round(value, DIGITS) for value in self.values],
+            "words": {str(step): text for step, text in self.words.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What happened in a step: how it is drawn, and what is said of it, each once."""
+    """What happened in a step: how it is drawn, what it is called beside its line, and what is said of it, each once."""
 
     kind: str  # a class of console.css: resized, throttling, failover, fired; of several, the most serious
+    title: str
     texts: tuple[str, ...]
 
 
@@ -61,10 +59,9 @@ class Chart:
     lines: Sequence[Line]
     moments: Sequence[int]
     step_s: int
-    ticks: Sequence[int]  # of the axis of time
+    unit: str  # how values are written, by a name that charts.js knows
     levels: Sequence[float]  # of the axis of values, from 0 to the top
     value_text: Callable[[float | None], str]
-    tick_text: Callable[[int], str]
     moment_text: Callable[[int], str]
     summary: str  # what a screen reader says of it
     marks: Mapping[int, Mark] = field(default_factory=dict)  # by the moment of their step
@@ -77,108 +74,17 @@ class Chart:
         """Whether anything is known of a step, or happened in it."""
         return self.moments[step] in self.marks or any(line.values[step] is not None for line in self.lines)
 
-
-def svg(chart: Chart) -> str:
-    """The drawing."""
-    graph = pygal.XY(
-        width=WIDTH,
-        height=HEIGHT,
-        style=STYLE,
-        js=[],
-        css=[],
-        margin=4,
-        margin_top=12,
-        margin_bottom=14,
-        show_legend=False,
-        show_dots=False,
-        include_x_axis=False,
-        allow_interruptions=True,
-        no_data_text="",
-        range=(chart.levels[0], chart.levels[-1]),
-        xrange=(chart.moments[0], chart.moments[-1]),
-        x_labels=list(chart.ticks),
-        y_labels=list(chart.levels),
-        x_value_formatter=lambda at: chart.tick_text(round(at)),
-        value_formatter=chart.value_text,
-        truncate_label=-1,
-    )
-    for line in chart.lines:
-        graph.add(line.title, _points(chart, line))
-
-    def ours(root: ET.Element) -> ET.Element:
-        _cleaned(root, chart)
-        plot = next(each for each in root.iter() if each.get("class") == "plot")
-        plot.append(_marks(graph.view, chart))  # it has a view only while it draws
-        plot.append(_strips(graph.view, chart))
-        return root
-
-    graph.add_xml_filter(ours)
-    return ET.tostring(graph.render_tree(), encoding="unicode")
-
-
-def _points(chart: Chart, line: Line) -> list[tuple[float, float | None]]:
-    """A value between two gaps becomes a short stroke: a line of one point is none."""
-    points: list[tuple[float, float | None]] = []
-    around = [None, *line.values, None]
-    for step, (at, value) in enumerate(zip(chart.moments, line.values, strict=True)):
-        is_lone = value is not None and around[step] is None and around[step + 2] is None
-        points += [(at, value), (at + chart.step_s / 2, value)] if is_lone else [(at, value)]
-    return points
-
-
-def _cleaned(root: ET.Element, chart: Chart) -> None:
-    for parent in list(root.iter()):
-        for child in list(parent):
-            is_element = isinstance(child.tag, str)  # the others are comments
-            if not is_element or child.tag.removeprefix(SVG) in NOT_OURS or "overlay" in child.get("class", ""):
-                parent.remove(child)
-    for group in root.iter():
-        group.attrib.pop("style", None)
-        words = group.get("class", "").split()
-        if "series" in words:
-            number = next(int(word.removeprefix("serie-")) for word in words if word.startswith("serie-"))
-            group.set("class", f"series {chart.lines[number].kind}")
-    del root.attrib["id"]
-    root.set("class", "plot-svg")
-    root.set("role", "img")
-    root.set("aria-label", chart.summary)
-
-
-def _marks(view: pygal.view.View, chart: Chart) -> ET.Element:
-    """A line for each, in the middle of its step, with a head: colours are not all that tells them apart."""
-    marks = ET.Element("g", {"class": "event-marks"})
-    top, bottom = view.y(chart.levels[-1]), view.y(chart.levels[0])
-    for at in chart.moments:
-        if at in chart.marks:
-            middle = view.x(at)
-            mark = ET.SubElement(marks, "g", {"class": f"event-mark {chart.marks[at].kind}"})
-            ET.SubElement(mark, "path", {"d": f"M{middle:.1f} {top:.1f}V{bottom:.1f}"})
-            ET.SubElement(mark, "circle", {"cx": f"{middle:.1f}", "cy": f"{top:.1f}", "r": "4"})
-    return marks
-
-
-def _strips(view: pygal.view.View, chart: Chart) -> ET.Element:
-    """One for each step of which there is anything to tell, as wide as the step."""
-    strips = ET.Element("g", {"class": "strips"})
-    top, bottom = view.y(chart.levels[-1]), view.y(chart.levels[0])
-    half = (view.x(chart.moments[0] + chart.step_s) - view.x(chart.moments[0])) / 2
-    for step, at in enumerate(chart.moments):
-        if not chart.is_told(step):
-            continue
-        middle = view.x(at)
-        strip = ET.SubElement(strips, "g", {"class": "strip", "data-at": str(at)})
-        said = ", ".join(f"{line.title} {text}" for line, text in zip(chart.lines, chart.texts(step), strict=True))
-        happened = chart.marks[at].texts if at in chart.marks else ()
-        ET.SubElement(strip, "title").text = " · ".join([f"{chart.moment_text(at)}: {said}", *happened])
-        ET.SubElement(
-            strip,
-            "rect",
-            {
-                "x": f"{middle - half:.1f}",
-                "y": f"{top:.1f}",
-                "width": f"{2 * half:.1f}",
-                "height": f"{bottom - top:.1f}",
-            },
-        )
-        ET.SubElement(strip, "path", {"d": f"M{middle:.1f} {top:.1f}V{bottom:.1f}"})
-    return strips
+    def document(self) -> dict[str, Any]:
+        """For the script: moments are `start` and every `step_s` from there."""
+        return {
+            "start": self.moments[0],
+            "step_s": self.step_s,
+            "count": len(self.moments),
+            "unit": self.unit,
+            "levels": list(self.levels),
+            "lines": [line.document() for line in self.lines],
+            "marks": [
+                {"at": at, "kind": mark.kind, "title": mark.title, "texts": list(mark.texts)}
+                for at, mark in sorted(self.marks.items())
+            ],
+        }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from django.utils.safestring import mark_safe
@@ -19,71 +20,49 @@ from controlplane.history.requests.figures import values_of
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from controlplane.alarms.events import Event
+    from controlplane.console.times import Times
     from controlplane.history.requests.selectors import Requests
     from controlplane.history.selectors import History, Series
     from quota.contracts.requests import RequestCounts
 
     Over = History | Requests
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400
+MINUTE, DAY = 60, 86_400
 MOST_LEVELS = 5
-TICKS_OF_MONTHS = 3
 STEP = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """A choice of the page."""
-
-    name: str  # in the address
-    words: str
-    length_s: int
-    step_s: int
-    tick_s: int | None  # None: every third month
-    tick_form: str
-    first: str  # when a new instance is seen in it
-
-
-RANGES = (
-    Range("1h", "1 hour", HOUR, 20, 10 * MINUTE, "%H:%M", "20 seconds"),
-    Range("6h", "6 hours", 6 * HOUR, 3 * MINUTE, HOUR, "%H:%M", "2 minutes"),
-    Range("24h", "24 hours", DAY, 10 * MINUTE, 4 * HOUR, "%H:%M", "2 minutes"),
-    Range("7d", "7 days", 7 * DAY, HOUR, DAY, "%-d %b", "2 minutes"),
-    Range("15d", "15 days", 15 * DAY, 2 * HOUR, 3 * DAY, "%-d %b", "2 minutes"),
-    Range("400d", "400 days", 400 * DAY, 3 * DAY, None, "%b %Y", "an hour"),
-)
-
-
-LAG_RANGES = tuple(replace(each, step_s=max(each.step_s, MINUTE)) for each in RANGES)
-"""Groups have rows of minutes at least."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Unit:
-    """How values are written, and what steps an axis may have."""
+    """How values are written, here and by charts.js, which knows it by its name, and what steps an axis may have."""
 
+    name: str
     text: Callable[[float | None], str]
     base: int  # steps are 1, 2, 5 … of a power of it
     parts: tuple[int, ...]
 
 
-BYTES_PER_S = _Unit(rate, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
-BYTES = _Unit(in_bytes, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
-COUNT = _Unit(amount, 10, (1, 2, 5))
-PERCENT = _Unit(lambda value: DASH if value is None else f"{amount(round(value, 1))} %", 10, (1, 2, 5))
+BYTES_PER_S = _Unit("rate", rate, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
+BYTES = _Unit("bytes", in_bytes, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
+COUNT = _Unit("amount", amount, 10, (1, 2, 5))
+PERCENT = _Unit("percent", lambda value: DASH if value is None else f"{amount(round(value, 1))} %", 10, (1, 2, 5))
 
 THOUSANDTHS, MS_US = 1000, 1000
 """Axes have steps of whole numbers: rates are drawn in thousandths, latencies in microseconds."""
-PER_S = _Unit(lambda value: DASH if value is None else f"{amount(round(value / THOUSANDTHS, 3))}/s", 10, (1, 2, 5))
-LATENCY = _Unit(lambda value: DASH if value is None else f"{amount(round(value / MS_US, 3))} ms", 10, (1, 2, 5))
+PER_S = _Unit(
+    "per_s", lambda value: DASH if value is None else f"{amount(round(value / THOUSANDTHS, 3))}/s", 10, (1, 2, 5)
+)
+LATENCY = _Unit(
+    "latency", lambda value: DASH if value is None else f"{amount(round(value / MS_US, 3))} ms", 10, (1, 2, 5)
+)
 MOST_LINES = 4
 LINE_KINDS = ("flow", "other", "limit", "allocation", "most")
 PERCENTILE_LINES = (("most", "p99.9", "p999"), ("other", "p99", "p99"), ("flow", "p50", "p50"))
-RECORDS = _Unit(lambda value: amount(None if value is None else round(value, 1)), 10, (1, 2, 5))
-AGE = _Unit(lambda value: DASH if value is None else duration(value), 60, (1, 2, 5, 10, 20, 30))
+RECORDS = _Unit("records", lambda value: amount(None if value is None else round(value, 1)), 10, (1, 2, 5))
+AGE = _Unit("duration", lambda value: DASH if value is None else duration(value), 60, (1, 2, 5, 10, 20, 30))
 
 
 MARKS = {
@@ -93,37 +72,49 @@ MARKS = {
     "alarm.fired": "fired",
     "broker.away": "failover",
 }
-"""How events are drawn: of several in one step, as the last of these kinds."""
+"""How events are drawn."""
 MARK_WORDS = {"resized": "Resized", "throttling": "Throttled", "fired": "Alarm fired", "failover": "Broker went away"}
+"""Of several in one step, the last of these kinds is drawn."""
 MOST_TOLD = 4
 """Of one step; what is more is counted."""
 
 
 def charts_of(
-    history: History, chosen: Range, events: Sequence[Event] = (), requests: Requests | None = None
+    history: History, chosen: Times, events: Sequence[Event] = (), requests: Requests | None = None
 ) -> list[Chart]:
     """In the order in which the page shows them. `events` are of its time, of kinds that have a mark."""
-    marks = marks_of(history, events)
-    charts = [*_charts(history, chosen), *([] if requests is None else request_charts_of(requests, chosen))]
-    return [replace(chart, marks=marks, summary=_with_marks(chart.summary, marks)) for chart in charts]
+    charts = _marked(_charts(history, chosen), marks_of(history, events))
+    if requests is not None:  # perhaps in longer steps
+        charts += _marked(request_charts_of(requests, chosen), marks_of(requests, events))
+    return charts
 
 
-def marks_of(history: History, events: Sequence[Event]) -> dict[int, Mark]:
+def marks_of(history: Over, events: Sequence[Event]) -> dict[int, Mark]:
     """By the beginning of the step in which each happened."""
-    by_step: dict[int, list[Event]] = {}
-    for event in sorted(events, key=lambda event: event.time):
-        if history.start <= event.time < history.end:
-            step = int(event.time.timestamp()) // history.step_s * history.step_s
-            by_step.setdefault(step, []).append(event)
+    return _marks(history, [(event.time, MARKS[event.kind], event_text(event)) for event in events])
+
+
+def _marks(history: Over, happened: Iterable[tuple[datetime, str, str]]) -> dict[int, Mark]:
+    """Of moments, each with a kind of mark and a text."""
+    by_step: dict[int, list[tuple[str, str]]] = {}
+    for time, kind, text in sorted(happened, key=itemgetter(0)):
+        if history.start <= time < history.end:
+            step = int(time.timestamp()) // history.step_s * history.step_s
+            by_step.setdefault(step, []).append((kind, text))
     return {step: _mark(some) for step, some in by_step.items()}
 
 
-def _mark(events: Sequence[Event]) -> Mark:
-    texts = list(dict.fromkeys(event_text(event) for event in events))
+def _mark(happened: Sequence[tuple[str, str]]) -> Mark:
+    texts = list(dict.fromkeys(text for _, text in happened))
     more = len(texts) - MOST_TOLD
     if more > 0:
         texts = [*texts[:MOST_TOLD], filled("{number} more", number=more)]
-    return Mark(MARKS[max((event.kind for event in events), key=list(MARKS).index)], tuple(texts))
+    kind = max((kind for kind, _ in happened), key=list(MARK_WORDS).index)
+    return Mark(kind, str(worded(MARK_WORDS[kind])), tuple(texts))
+
+
+def _marked(charts: Iterable[Chart], marks: Mapping[int, Mark]) -> list[Chart]:
+    return [replace(chart, marks=marks, summary=_with_marks(chart.summary, marks)) for chart in charts]
 
 
 def event_text(event: Event) -> str:
@@ -142,7 +133,7 @@ def _with_marks(summary: str, marks: Mapping[int, Mark]) -> str:
     return joined(summary, filled("{number} marks of events.", number=len(marks))) if marks else summary
 
 
-def _charts(history: History, chosen: Range) -> list[Chart]:
+def _charts(history: History, chosen: Times) -> list[Chart]:
     series = {each.metric.name: each for each in history.series}
     flows = [
         (title, f"{direction}_", direction)
@@ -169,7 +160,7 @@ def _charts(history: History, chosen: Range) -> list[Chart]:
         for kind, name in zip(("flow", "other"), DIRECTIONS, strict=True)
     ]
     storage = [
-        Line("limit", "bought", series["storage_limit_bytes"].values),
+        Line("limit", "bought", series["storage_limit_bytes"].values, is_set=True),
         *_measured(series["storage_used_bytes"], "average"),
     ]
     return [
@@ -185,12 +176,13 @@ def _limits(history: History, limit: Series, allocated: Series) -> list[Line]:
     free = [step for step, time in enumerate(history.times) if limit.values[step] is None and history.is_sampled(time)]
     words = dict.fromkeys(free, str(worded("unlimited")))
     return [
-        Line("limit", "limit", limit.values, words),
+        Line("limit", "limit", limit.values, words, is_set=True),
         Line(
             "allocation",
             "allocated",
             allocated.values,
             {step: text for step, text in words.items() if allocated.values[step] is None},
+            is_set=True,
         ),
     ]
 
@@ -199,7 +191,7 @@ PART_OF_A_JOIN = "MEMBER_ID_REQUIRED"
 """Answered to every client that joins a group for the first time, which comes again with the id that it is given: no failure."""
 
 
-def request_charts_of(requests: Requests, chosen: Range) -> list[Chart]:
+def request_charts_of(requests: Requests, chosen: Times) -> list[Chart]:
     """By API and by error, the most first, errors only where there were any; and how long producing and fetching took."""
     total = requests.summed()
     if not total.apis:
@@ -258,26 +250,28 @@ def _shares(requests: Requests, names: Mapping[str, int], count_of: Callable[[Re
     ]
 
 
-def lag_charts_of(history: History, chosen: Range) -> list[Chart]:
-    """Of a group."""
+def lag_charts_of(history: History, chosen: Times, events: Sequence[Event] = ()) -> list[Chart]:
+    """Of a group, with what happened to its instance."""
     messages, size, seconds = history.series
-    return [
+    charts = [
         _chart(history, chosen, "lag_messages", "Lag in records", RECORDS, _measured(messages, "average")),
         _chart(history, chosen, "lag_bytes", "Lag in bytes", BYTES, _measured(size, "average")),
         _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
     ]
+    return _marked(charts, marks_of(history, events))
 
 
-def topic_charts_of(history: History, chosen: Range) -> list[Chart]:
-    """Of a topic."""
-    return [
+def topic_charts_of(history: History, chosen: Times, events: Sequence[Event] = ()) -> list[Chart]:
+    """Of a topic, with what happened to its instance."""
+    charts = [
         _chart(history, chosen, f"topic_{direction}", title, BYTES_PER_S, [Line("flow", "average", series.values)])
         for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series, strict=True)
     ]
+    return _marked(charts, marks_of(history, events))
 
 
-def broker_charts_of(history: History, chosen: Range) -> list[Chart]:
-    """Of a broker, as all instances asked it."""
+def broker_charts_of(history: History, chosen: Times, went_away: Iterable[datetime] = ()) -> list[Chart]:
+    """Of a broker, as all instances asked it. `went_away`: when it did."""
     values = {each.metric.name: each.values for each in history.series}
 
     def lines(*parts: tuple[str, str, str], times: int = 1) -> list[Line]:
@@ -298,7 +292,8 @@ def broker_charts_of(history: History, chosen: Range) -> list[Chart]:
     for api, title in (("produce", "Produce latency"), ("fetch", "Fetch latency")):
         percentiles = [(kind, words, f"{api}_{name}_ms") for kind, words, name in PERCENTILE_LINES[1:]]
         found.append(_chart(history, chosen, f"{api}_latency", title, LATENCY, lines(*percentiles, times=MS_US)))
-    return found
+    away = [(time, "failover", str(worded(MARK_WORDS["failover"]))) for time in went_away]
+    return _marked(found, _marks(history, away))
 
 
 def is_empty(history: History) -> bool:
@@ -310,7 +305,7 @@ def _measured(series: Series, title: str) -> list[Line]:
     return [Line("most", "maximum", series.maxima), Line("flow", title, series.values)]
 
 
-def _chart(history: Over, chosen: Range, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
+def _chart(history: Over, chosen: Times, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
     title = str(worded(title))
     lines = [replace(line, title=str(worded(line.title))) for line in lines]
     moments = [int(time.timestamp()) for time in history.times]
@@ -321,27 +316,12 @@ def _chart(history: Over, chosen: Range, name: str, title: str, unit: _Unit, lin
         lines=lines,
         moments=moments,
         step_s=history.step_s,
-        ticks=ticks(chosen, moments[0], moments[-1]),
+        unit=unit.name,
         levels=levels(top, unit.base, unit.parts),
         value_text=unit.text,
-        tick_text=lambda at: f"{_moment(at):{worded(chosen.tick_form)}}",
         moment_text=lambda at: _moment_text(at, history.step_s),
         summary=_summary(title, chosen, unit, lines),
     )
-
-
-def ticks(chosen: Range, first: int, last: int) -> list[int]:
-    """Round moments between the first and the last, in UTC."""
-    if chosen.tick_s is not None:
-        return list(range(-(-first // chosen.tick_s) * chosen.tick_s, last + 1, chosen.tick_s))
-    found = []
-    moment = _moment(first).replace(day=1, hour=0, minute=0, second=0)
-    while moment.timestamp() <= last:
-        if moment.timestamp() >= first and moment.month % TICKS_OF_MONTHS == 1:
-            found.append(int(moment.timestamp()))
-        year, month = divmod(moment.year * 12 + moment.month, 12)
-        moment = moment.replace(year=year, month=month + 1)
-    return found
 
 
 def levels(top: float, base: int, parts: Sequence[int]) -> list[float]:
@@ -356,19 +336,18 @@ def levels(top: float, base: int, parts: Sequence[int]) -> list[float]:
         power += 1
 
 
-def _summary(title: str, chosen: Range, unit: _Unit, lines: Sequence[Line]) -> str:
+def _summary(title: str, chosen: Times, unit: _Unit, lines: Sequence[Line]) -> str:
     said = []
     for line in lines:
         known = [value for value in line.values if value is not None]
         if known:
             last, most = unit.text(known[-1]), unit.text(max(known))
             said.append(filled("{title} {last} at the end, {most} at most", title=line.title, last=last, most=most))
-    return filled(
-        "{title}, the last {words}: {said}. The table below has the values.",
-        title=title,
-        words=worded(chosen.words),
-        said="; ".join(said) or worded("nothing is known"),
-    )
+    values = {"title": title, "said": "; ".join(said) or worded("nothing is known")}
+    if chosen.range is None:
+        return filled("{title}, {span} UTC: {said}. The table below has the values.", span=chosen.span, **values)
+    words = worded(chosen.range.words)
+    return filled("{title}, the last {words}: {said}. The table below has the values.", words=words, **values)
 
 
 def _moment(at: int) -> datetime:

@@ -235,7 +235,5 @@ NAMES = (
     "partition {partition}: the table has {has}, and {span} would leave a hole between the two",
     "partition {partition}: {span} is no range of offsets up to {end}",
     "the topic has no partition {partition}",
-    # Formats of dates on axes.
-    *("%-d %b", "%b %Y"),
 )
 """Short words that pages show and that no rule of the extraction would find."""

@@ -257,6 +257,12 @@ class RequestCounts:
             for code, count in row[-1].items():
                 api.errors[code] = api.errors.get(code, 0) + count
 
+    def add_carried(self, text: str) -> None:
+        """Of such a text what was carried, and nothing else: many times quicker."""
+        row = orjson.loads(text).get(_CARRIED)
+        if row:
+            self._carry(*(each[0] if each else 0 for each in row[1:4]))
+
     def to_text(self) -> str:
         """See the file's text."""
         rows: dict[str, Any] = {name: api.to_row() for name, api in sorted(self.apis.items())}

@@ -91,6 +91,7 @@ def tenants(console: Console) -> dict[str, str]:
         "throttle-rule": f"{one}/throttle-rules/{console.rule}",
         "instance-history": f"{one}/history",
         "instance-history-day": f"{one}/history?range=24h",
+        "instance-history-wrong": f"{one}/history?since=2026-01-02T00:00&until=2026-01-01T00:00",
         "instance-history-all": f"{one}/history?range=400d",
         "instance-history-empty": f"{org}/instances/{console.instances['clickstream']}/history?range=400d",
         "instance-usage": f"{one}/usage",

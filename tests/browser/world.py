@@ -696,7 +696,7 @@ def remember(instance_id: str) -> None:
     now = int(time.time()) // 3600 * 3600
     last = int(time.time()) // 10 * 10
     samples = [at for at in range(last - 3600, last, 10) if not 1500 < last - at < 1800]
-    quarters, recent = range(now - 15 * 86_400, now - 6 * 3600, 600), range(now - 6 * 3600, now + 3600, 60)
+    quarters, recent = range(now - 15 * 86_400, now - 25 * 3600, 600), range(now - 25 * 3600, now + 3600, 60)
     minutes = [at for at in (*quarters, *recent) if at < last - 60 and not 3 * 3600 < now - at < 4 * 3600]
     hours = range(now - 400 * 86_400, now, 6 * 3600)
     Sample.objects.bulk_create([Sample(instance=instance_id, at=at, **figures(at)) for at in samples])

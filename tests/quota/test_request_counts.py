@@ -145,6 +145,17 @@ def test_what_was_carried_is_told_and_added_up_with_the_number_of_its_windows():
     assert list(total.apis) == ["Produce"]
 
 
+def test_what_was_carried_can_be_read_alone():
+    one = RequestCounts(produced_bytes=5000, consumed_bytes=7, carried_windows=1)
+    one.apis["Produce"] = ApiCounts(unanswered=2)
+    alone, whole = RequestCounts(), RequestCounts()
+    for text in (one.to_text(), one.to_text(), RequestCounts({"Fetch": ApiCounts(unanswered=1)}).to_text(), "{}"):
+        alone.add_carried(text)
+        whole.add_text(text)
+    assert alone == RequestCounts(produced_bytes=10_000, consumed_bytes=14, carried_windows=2)
+    assert (alone.produced_bytes, alone.carried_windows) == (whole.produced_bytes, whole.carried_windows)
+
+
 def test_a_text_of_an_earlier_release_says_nothing_of_it():
     old = RequestCounts({"Fetch": ApiCounts(unanswered=1)})
     assert "_carried" not in old.to_text()

@@ -74,6 +74,16 @@ def live_words() -> str:
     return json.dumps({text: gettext(text) for text in LIVE_WORDS})
 
 
+PLOT_WORDS = ("s", "min", "h", "day", "days", "nothing is known")
+"""What static/console/charts.js says beside what comes with each chart."""
+
+
+@register.simple_tag
+def plot_words() -> dict[str, str]:
+    """Those, each with its translation."""
+    return {text: str(worded(text)) for text in PLOT_WORDS}
+
+
 @register.inclusion_tag("console/parts/health_state.html", takes_context=True)
 def health_state(context: Context, instance: Instance, *, brief: bool = False) -> dict[str, Any]:
     """How an instance is, or that it is being made or taken away. `health` of the page; without, as it was last seen."""
@@ -83,7 +93,7 @@ def health_state(context: Context, instance: Instance, *, brief: bool = False) -
 
 @register.filter(name="bytes")
 def in_bytes(value: float | None) -> str:
-    """``1.7 MiB``; a dash for what is not known. static/console/live.js writes the same."""
+    """``1.7 MiB``; a dash for what is not known. static/console/live.js and charts.js write the same."""
     if value in UNKNOWN:
         return DASH
     amount, unit = float(value), 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -13,10 +12,11 @@ from controlplane.api.sorting import in_order
 from controlplane.console.forms.groups import GroupForm, OffsetsForm
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.console.listing import kept, listing, order_asked, searched
-from controlplane.console.over_time import LAG_RANGES, is_empty, lag_charts_of
+from controlplane.console.over_time import is_empty, lag_charts_of
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
-from controlplane.console.views.history import drawn, range_chosen
+from controlplane.console.times import times_chosen
+from controlplane.console.views.history import all_drawn, events_marked, times_shown
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.core.text import visible
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from controlplane.accounts.selectors import Caller
     from controlplane.api.sorting import Order
+    from controlplane.console.times import Times
     from controlplane.instances.models import Instance
 
 SORTED = ("name", "state", "lag_messages", "lag_seconds")
@@ -107,10 +108,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
         context |= {"view": view, "listing": listing(request, _worst_first(view), size=PARTITION_ROWS)}
     except Unavailable as error:
         context["away"] = error
-    if not part:
-        context |= _over_time(request, instance, group)
-    template = "console/parts/group_now.html" if part else "console/group.html"
-    return render(request, template, context, status=503 if context["away"] and not part else 200)
+    if part:
+        return render(request, "console/parts/group_now.html", context)
+    chosen = times_chosen(request, SYSTEM_CLOCK.now())
+    context |= times_shown(chosen) | ({} if chosen.is_wrong else _over_time(request, caller, instance, group, chosen))
+    status = 503 if context["away"] else 422 if chosen.is_wrong else 200
+    return render(request, "console/group.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -243,18 +246,12 @@ def removal(request: HttpRequest, caller: Caller, instance_id: str, group: str, 
     return render(request, "console/group_removal.html", context)
 
 
-def _over_time(request: HttpRequest, instance: Instance, group: str) -> dict[str, Any]:
+def _over_time(request: HttpRequest, caller: Caller, instance: Instance, group: str, chosen: Times) -> dict[str, Any]:
     """Of the database: it is shown when the cluster is away, too."""
-    chosen, now = range_chosen(request, LAG_RANGES), SYSTEM_CLOCK.now()
-    found = lag_get(
-        instance=instance, name=group, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
-    )
-    return {
-        "ranges": LAG_RANGES,
-        "chosen": chosen,
-        "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [drawn(chart) for chart in lag_charts_of(found, chosen)],
-    }
+    found = lag_get(instance=instance, name=group, start=chosen.start, end=chosen.end)
+    events = [] if is_empty(found) else events_marked(caller, instance, found)
+    charts = [] if is_empty(found) else lag_charts_of(found, chosen, events)
+    return {"step_s": found.step_s, "charts": all_drawn(request, charts)}
 
 
 def _worst_first(view: selectors.GroupView) -> list[selectors.PartitionLag]:

@@ -7,7 +7,7 @@ drawing of eight outlines, however many places it has; whoever cannot see it has
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -17,11 +17,12 @@ from django.views.decorators.http import require_safe
 
 from controlplane.clusters.selectors import absences_of
 from controlplane.clusters.services import cluster_list, cluster_named
-from controlplane.console.over_time import RANGES, broker_charts_of, is_empty
+from controlplane.console.over_time import broker_charts_of, is_empty
 from controlplane.console.page import staff_page
 from controlplane.console.templatetags.console import DASH, amount, in_bytes, rate
+from controlplane.console.times import RANGES, range_times
 from controlplane.console.views.fleet import brokers_of
-from controlplane.console.views.history import drawn
+from controlplane.console.views.history import MOST_MARKS, all_drawn
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
 from controlplane.fleet import selectors
@@ -129,17 +130,20 @@ def broker(request: HttpRequest, cluster: str, broker: int) -> HttpResponse:
         ],
         "measures": [measure.title for measure in NOW.values()],
         "absences": absences_of(found, broker)[:SHOWN_ABSENCES],
-        "charts": _requests(found, broker, span),
+        "charts": _requests(request, found, broker, span),
     }
     return render(request, "console/fleet_broker.html", context)
 
 
-def _requests(cluster: PhysicalCluster, broker: int, span: Span) -> list[dict[str, Any]]:
-    """What all instances asked of it over the same time."""
-    chosen, now = next(each for each in RANGES if each.name == span.name), SYSTEM_CLOCK.now()
-    start = now - timedelta(seconds=chosen.length_s)
-    history = cluster_broker_moved_get(cluster=cluster, broker=broker, start=start, end=now, step_s=chosen.step_s)
-    return [] if is_empty(history) else [drawn(chart) for chart in broker_charts_of(history, chosen)]
+def _requests(request: HttpRequest, cluster: PhysicalCluster, broker: int, span: Span) -> list[dict[str, Any]]:
+    """What all instances asked of it over the same time, and when it went away."""
+    chosen = range_times(next(each for each in RANGES if each.name == span.name), SYSTEM_CLOCK.now())
+    history = cluster_broker_moved_get(cluster=cluster, broker=broker, start=chosen.start, end=chosen.end)
+    if is_empty(history):
+        return []
+    went = absences_of(cluster, broker).filter(began_at__gte=history.start, began_at__lt=history.end)
+    went_away = went.values_list("began_at", flat=True)[:MOST_MARKS]
+    return all_drawn(request, broker_charts_of(history, chosen, went_away))
 
 
 def _table(cluster: PhysicalCluster, of: str, measure: Measure, span: Span | None) -> Table | None:

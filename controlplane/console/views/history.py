@@ -1,22 +1,19 @@
-"""An instance's history: charts of its figures over one of six ranges of time. It outlives the instance, as usage does."""
+"""An instance's history: charts of its figures over a time that the reader chooses. It outlives the instance, as usage does."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.shortcuts import render
-from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
 from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms.events import MARKED
 from controlplane.alarms.timeline import events_of
-from controlplane.console.charts import svg
-from controlplane.console.over_time import DAY, HOUR, PART_OF_A_JOIN, RANGES, charts_of, is_empty, legend_of
+from controlplane.console.over_time import PART_OF_A_JOIN, charts_of, is_empty, legend_of
 from controlplane.console.page import tenant_page
+from controlplane.console.times import DAY, HOUR, RANGES, times_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import NotFound
 from controlplane.history.metrics import METRICS, Kind
 from controlplane.history.now import scraping_get
 from controlplane.history.requests.brokers import brokers_get
@@ -32,12 +29,17 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.alarms.events import Event
     from controlplane.console.charts import Chart
-    from controlplane.console.over_time import Range
+    from controlplane.console.times import Times
+    from controlplane.history.selectors import History
+    from controlplane.instances.models import Instance
 
 
 MOST_MARKS = 500
 """The newest ones."""
+MOST_ROWS = 200
+"""Of the table behind a chart, the newest ones; all are one link further. Ten tables of a thousand rows make a page slow."""
 
 
 @require_safe
@@ -45,71 +47,80 @@ MOST_MARKS = 500
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The charts, and behind each a table."""
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
-    chosen = range_chosen(request, RANGES)
-    now = SYSTEM_CLOCK.now()
-    start = now - timedelta(seconds=chosen.length_s)
-    found = history_get(
-        instance=instance,
-        start=start,
-        end=now,
-        step_s=chosen.step_s,
-        metrics=[metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED],
-    )
-    requests = requests_get(instance=instance, start=start, end=now, step_s=chosen.step_s, known=found)
-    with_alarms = caller.limits.covers(ALARMS, changes=False)
-    kinds = [kind for kind in MARKED if with_alarms or not kind.startswith("alarm.")]
-    marks = events_of(instance, most=MOST_MARKS, start=found.start, end=found.end, kinds=kinds)
-    asked = rows_of(requests)
+    chosen = times_chosen(request, SYSTEM_CLOCK.now())
     context = {
         "instance": instance,
         "tab": "history",
         "gone": instance.state == InstanceState.DELETED,
-        "too_many_marks": MOST_MARKS if len(marks) == MOST_MARKS else None,
-        "ranges": RANGES,
-        "chosen": chosen,
-        "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
-        "requests": asked,
         "part_of_a_join": PART_OF_A_JOIN,
-        "brokers": (
-            brokers_get(instance=instance, start=start, end=now, step_s=longest_step_s(chosen)) if asked else []
-        ),
         "key_file": KEY_FILE,
         "scraping": scraping_get(
             organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")
         ),
+        **times_shown(chosen),
+        **({} if chosen.is_wrong else _over_time(request, caller, instance, chosen)),
     }
-    return render(request, "console/instance_history.html", context)
+    return render(request, "console/instance_history.html", context, status=422 if chosen.is_wrong else 200)
 
 
-def longest_step_s(chosen: Range) -> int:
-    """What is added up over the whole range is read from rows of hours, where it has many."""
-    return max(chosen.step_s, HOUR) if chosen.length_s >= DAY else chosen.step_s
+def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen: Times) -> dict[str, Any]:
+    start, end = chosen.start, chosen.end
+    metrics = [metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED]
+    counted_s = chosen.counted_step_s
+    found = history_get(instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None)
+    requests = requests_get(instance=instance, start=start, end=end, step_s=counted_s, known=found)
+    events = events_marked(caller, instance, found)
+    charts = [] if is_empty(found) else charts_of(found, chosen, events, requests)
+    asked = rows_of(requests)
+    step_s = _longest_step_s(found.step_s, chosen)
+    return {
+        "too_many_marks": MOST_MARKS if len(events) == MOST_MARKS else None,
+        "step_s": found.step_s,
+        "charts": all_drawn(request, charts),
+        "requests": asked,
+        "brokers": brokers_get(instance=instance, start=start, end=end, step_s=step_s) if asked else [],
+    }
 
 
-def range_chosen(request: HttpRequest, ranges: Sequence[Range]) -> Range:
-    """That the address names; the first where it names none. Raises NotFound."""
-    wanted = request.GET.get("range", ranges[0].name)
-    chosen = next((each for each in ranges if each.name == wanted), None)
-    if chosen is None:
-        raise NotFound("there is nothing at this address")
-    return chosen
+def _longest_step_s(step_s: int, chosen: Times) -> int:
+    """What is added up over all of the time is read from rows of hours, where it has many."""
+    return max(step_s, HOUR) if chosen.length_s >= DAY else step_s
 
 
-def drawn(chart: Chart) -> dict[str, Any]:
-    """What parts/plots.html shows of a chart."""
-    steps = [step for step in range(len(chart.moments)) if chart.is_told(step)]
+def events_marked(caller: Caller, instance: Instance, history: History) -> list[Event]:
+    """What happened to an instance over a history, as far as this person may know it: the newest first."""
+    with_alarms = caller.limits.covers(ALARMS, changes=False)
+    kinds = [kind for kind in MARKED if with_alarms or not kind.startswith("alarm.")]
+    return events_of(instance, most=MOST_MARKS, start=history.start, end=history.end, kinds=kinds)
+
+
+def times_shown(chosen: Times) -> dict[str, Any]:
+    """What parts/time_ranges.html shows."""
+    return {"ranges": RANGES, "chosen": chosen}
+
+
+def all_drawn(request: HttpRequest, charts: Sequence[Chart]) -> list[dict[str, Any]]:
+    """What parts/plots.html shows of charts; the address may ask for one table as a whole."""
+    return [_drawn(chart, is_whole=request.GET.get("whole") == chart.name) for chart in charts]
+
+
+def _drawn(chart: Chart, *, is_whole: bool) -> dict[str, Any]:
+    steps = [step for step in reversed(range(len(chart.moments))) if chart.is_told(step)]
     titles = [line.title for line in chart.lines]
     return {
         "chart": chart,
-        "svg": mark_safe(svg(chart)),  # noqa: S308  # made of numbers and our own words, and escaped
+        "data": chart.document(),
+        "data_id": f"{chart.name}-data",
         "legend": legend_of(chart),
+        "is_whole": is_whole,
+        "all": len(steps) if len(steps) > MOST_ROWS else None,
+        "most": MOST_ROWS,
         "rows": [
             (
                 chart.moment_text(chart.moments[step]),
                 list(zip(titles, chart.texts(step), strict=True)),
                 chart.marks[chart.moments[step]].texts if chart.moments[step] in chart.marks else (),
             )
-            for step in reversed(steps)
+            for step in (steps if is_whole else steps[:MOST_ROWS])
         ],
     }

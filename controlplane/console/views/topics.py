@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -16,10 +15,11 @@ from controlplane.console.forms.topic_batches import TopicNoteForm
 from controlplane.console.forms.topic_settings import TopicSettingsForm
 from controlplane.console.forms.topics import TopicForm
 from controlplane.console.listing import kept, listing, order_asked, searched
-from controlplane.console.over_time import RANGES, is_empty, topic_charts_of
+from controlplane.console.over_time import is_empty, topic_charts_of
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
-from controlplane.console.views.history import drawn, range_chosen
+from controlplane.console.times import times_chosen
+from controlplane.console.views.history import all_drawn, events_marked, times_shown
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.history.requests.topics import topic_moved_get
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.console.times import Times
     from controlplane.instances.models import Instance
 
 PARTITION_ROWS = 100
@@ -142,20 +143,18 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
         "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
         "shortened": shortened_get(instance, topic),
     }
-    return render(request, "console/topic.html", context | _over_time(request, instance, topic))
+    chosen = times_chosen(request, SYSTEM_CLOCK.now())
+    context |= times_shown(chosen) | ({} if chosen.is_wrong else _over_time(request, caller, instance, topic, chosen))
+    return render(request, "console/topic.html", context, status=422 if chosen.is_wrong else 200)
 
 
-def _over_time(request: HttpRequest, instance: Instance, topic: str) -> dict[str, Any]:
-    chosen, now = range_chosen(request, RANGES), SYSTEM_CLOCK.now()
+def _over_time(request: HttpRequest, caller: Caller, instance: Instance, topic: str, chosen: Times) -> dict[str, Any]:
     found = topic_moved_get(
-        instance=instance, name=topic, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
+        instance=instance, name=topic, start=chosen.start, end=chosen.end, step_s=chosen.counted_step_s
     )
-    return {
-        "ranges": RANGES,
-        "chosen": chosen,
-        "step_s": found.step_s,
-        "charts": [] if is_empty(found) else [drawn(chart) for chart in topic_charts_of(found, chosen)],
-    }
+    events = [] if is_empty(found) else events_marked(caller, instance, found)
+    charts = [] if is_empty(found) else topic_charts_of(found, chosen, events)
+    return {"step_s": found.step_s, "charts": all_drawn(request, charts)}
 
 
 @require_safe

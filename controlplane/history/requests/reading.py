@@ -56,6 +56,15 @@ def counted(instance: Instance, plan: Plan) -> Counted:
     return replace(found, counts=counts)
 
 
+def carried(instance: Instance, plan: Plan) -> Counted:
+    """The same, of which only the bytes that were carried are read: of two weeks of minutes in a tenth of the time."""
+    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts")
+    counts: dict[int, RequestCounts] = {}
+    for step, text in rows:
+        counts.setdefault(step, RequestCounts()).add_carried(text or "{}")
+    return replace(found, counts=counts)
+
+
 def texts_of(name: str, cluster_id: int, plan: Plan, column: str) -> tuple[Counted, list[tuple[int, str | None]]]:
     """Of an instance, or a broker, in the steps of a plan: what is known of them, and one column of its rows by their step."""
     return read_of(name, cluster_id, plan, column, lambda text: text)

@@ -10,6 +10,8 @@ import pytest
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.instances.models import Instance
+from tests.controlplane.alarms.rows import absence
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.groups.conftest import ALIVE, hers  # noqa: F401  # a fixture
 from tests.controlplane.history.test_lag_api import lag_of
@@ -266,7 +268,7 @@ def lagged(hers):  # noqa: F811
 
 def test_the_lag_over_time_is_three_charts_with_a_table_behind_each(at_alice, at, lagged):
     answer = at_alice.get(f"{at}/groups/billing")
-    assert answer.content.decode().count("<svg xmlns") == 3
+    assert answer.content.decode().count('<script id="lag_') == 3, "what is drawn comes as data"
     text = text_of(answer)
     assert "3 MiB 3 MiB" in text
     assert "Lag in records as a table" in text
@@ -283,6 +285,23 @@ def test_each_range_of_the_lag_is_a_link_and_a_page(at_alice, at, lagged, name):
     assert f'<a href="?range={name}" aria-current="true">' in body
 
 
+def test_charts_of_lag_have_marks_of_what_happened_to_the_instance(at_alice, at, lagged, hers):  # noqa: F811
+    went = SYSTEM_CLOCK.now() - timedelta(minutes=5)
+    instances = Instance.objects.unscoped("a test")
+    instances.update(created_at=went - timedelta(hours=1))
+    absence(instances.get(pk=hers.instance_id), went, went + timedelta(minutes=1))
+    body = at_alice.get(f"{at}/groups/billing").content.decode()
+    assert body.count("Broker 2 of the cluster went away") >= 2 * 3, "in the data and in the table of each"
+
+
+def test_a_time_of_lag_that_cannot_be_shown_is_refused_and_the_rest_of_the_page_is_there(at_alice, at, lagged):
+    answer = at_alice.get(f"{at}/groups/billing?since=2026-01-02T00:00&until=2026-01-01T00:00")
+    assert answer.status_code == 422
+    assert "This must be later than the beginning." in text_of(answer)
+    assert "data-plot" not in answer.content.decode()
+    assert "Members" in text_of(answer)
+
+
 def test_without_rows_it_says_when_there_will_be_some(at_alice, at):
     assert "Nothing is recorded of this time" in text_of(at_alice.get(f"{at}/groups/billing"))
     assert at_alice.get(f"{at}/groups/billing?range=2h").status_code == 404
@@ -290,7 +309,7 @@ def test_without_rows_it_says_when_there_will_be_some(at_alice, at):
 
 def test_the_part_that_polls_draws_no_chart(at_alice, at, lagged):
     part = at_alice.get(f"{at}/groups/billing", HTTP_HX_REQUEST="true").content.decode()
-    assert "<svg xmlns" not in part
+    assert "data-plot" not in part
 
 
 def test_the_lag_over_time_is_there_when_the_cluster_is_not(at_alice, at, lagged, admin):

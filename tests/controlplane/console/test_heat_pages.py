@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import cache
@@ -17,6 +18,7 @@ from controlplane.history.models import Minute, RequestSample
 from controlplane.history.requests.sampling import broker_name
 from controlplane.instances.models import Instance
 from controlplane.quotas.figures import figures_keep
+from tests.controlplane.alarms.rows import absence
 from tests.controlplane.fleet.test_sampling import told
 from tests.controlplane.history.conftest import counts_of, keep_requests, rolled
 
@@ -226,4 +228,10 @@ def test_the_page_of_a_broker_has_what_all_instances_asked_of_it(at_staff, insta
     assert "20/s" in text
     assert "3 MiB/s" in text
     assert "Produce latency as a table" in text
+    assert "Broker went away" not in text
+    went = datetime.fromtimestamp(last - 120, UTC)
+    absence(instance, went, went + timedelta(seconds=30), broker=1)
+    absence(instance, went, went + timedelta(seconds=30), broker=2)
+    body = at_staff.get("/fleet/clusters/default/brokers/1").content.decode()
+    assert body.count('"kind": "failover"') == 4, "a mark in each chart, of this broker alone"
     assert at_staff.get("/fleet/clusters/default/brokers/1?range=24h").status_code == 200

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from xml.etree import ElementTree as ET
 
 import pytest
+from django.contrib.staticfiles import finders
 
-from controlplane.console.over_time import BYTES_PER_S, RANGES, levels, ticks
+from controlplane.console.over_time import BYTES_PER_S, levels
+from controlplane.console.times import RANGES
+from controlplane.console.views import history
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.models import Minute, RequestSample, Sample
+from controlplane.history.models import (
+    Hour,
+    Minute,
+    RequestDay,
+    RequestHour,
+    RequestMark,
+    RequestMinute,
+    RequestSample,
+    Sample,
+)
 from controlplane.history.requests import by_broker
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import absence, alarm_row, event_row, resized, throttled
@@ -35,10 +47,24 @@ def page(at_alice, instance):
 
 
 def pictures(response):
-    """Each drawing, by the title of its section."""
+    """What the script is told of each chart, by its name, with what a screen reader is told of it as `summary`."""
     body = response.content.decode()
-    found = re.findall(r'<h3 id="(\w+)-title">.*?(<svg xmlns.*?</svg>)', body, flags=re.DOTALL)
-    return {name: ET.fromstring(text) for name, text in found}
+    found = {}
+    for part in re.findall(r'<section class="card plot-card".*?</section>', body, flags=re.DOTALL):
+        (name,) = re.findall(r'data-plot="(\w+)-data"', part)
+        (data,) = re.findall(rf'<script id="{name}-data" type="application/json">(.*?)</script>', part, flags=re.DOTALL)
+        (summary,) = re.findall(r'role="application"[^>]*? aria-label="([^"]*)"', part)
+        found[name] = {**json.loads(data), "summary": summary}
+    return found
+
+
+def line_of(picture, title):
+    (line,) = [each for each in picture["lines"] if each["title"] == title]
+    return line
+
+
+def moments_of(picture):
+    return [picture["start"] + number * picture["step_s"] for number in range(picture["count"])]
 
 
 def test_there_is_a_chart_of_each_figure_and_a_table_behind_it(page, instance, last):
@@ -65,43 +91,69 @@ def test_a_limit_that_there_is_not_is_unlimited_and_one_that_nobody_knows_is_a_d
     assert "\N{EN DASH} \N{EN DASH} 4 MiB/s 4 MiB/s" in text
 
 
-def test_a_drawing_has_units_at_its_axes_and_says_its_values(page, instance, last):
+def test_the_script_is_told_values_by_step_with_their_unit_and_a_screen_reader_what_they_are(page, instance, last):
+    keep([sample(last - 60, instance.id, produce_bytes_per_s=3 * MIB)])
+    picture = pictures(page())["produce"]
+    assert (picture["unit"], picture["step_s"]) == ("rate", 10)
+    assert picture["levels"][0] == 0
+    assert picture["levels"][-1] >= 5 * MIB
+    step = moments_of(picture).index(last - 60)
+    told = {line["title"]: (line["kind"], line["is_set"], line["values"][step]) for line in picture["lines"]}
+    assert told == {
+        "limit": ("limit", True, 5 * MIB),
+        "allocated": ("allocation", True, 4 * MIB),
+        "maximum": ("most", False, 3 * MIB),
+        "average": ("flow", False, 3 * MIB),
+    }
+    assert {len(line["values"]) for line in picture["lines"]} == {picture["count"]}
+    assert "limit 5 MiB/s at the end" in picture["summary"]
+
+
+def test_chart_js_is_a_file_of_our_own_and_drawn_by_a_script_of_ours(page, instance, last):
     keep([sample(last - 60, instance.id)])
-    drawing = pictures(page())["produce"]
-    texts = [each.text for each in drawing.iter() if each.tag.endswith("text")]
-    assert {"0 B/s", "5 MiB/s"} <= set(texts)
-    assert any(re.fullmatch(r"\d\d:\d0", text) for text in texts)
-    assert drawing.get("role") == "img"
-    assert "limit 5 MiB/s at the end" in drawing.get("aria-label")
-    (said,) = [each.text for each in drawing.iter() if each.tag.endswith("title")]
-    assert said.endswith(": limit 5 MiB/s, allocated 4 MiB/s, maximum 1 MiB/s, average 1 MiB/s")
+    files = re.findall(r'<script src="/static/([^"]+)" defer></script>', page().content.decode())
+    assert [name for name in files if "chart" in name] == ["chartjs/chart.js", "console/charts.js"]
+    assert [name for name in files if finders.find(name) is None] == []
+    assert finders.find("chartjs/LICENSE"), "who hands it on has to hand on its licence"
 
 
-def test_what_a_page_may_not_have_is_not_in_a_drawing(page, instance, last):
+def test_nothing_of_the_package_that_has_chart_js_is_an_app(settings):
+    assert [app for app in settings.INSTALLED_APPS if "unfold" in app] == []
+    assert finders.find("unfold/css/styles.css") is None
+
+
+def test_what_a_page_may_not_have_is_not_in_it(page, instance, last):
+    """Data for a script is none: a browser does not run it, so the policy does not refuse it."""
     keep([sample(last - 60, instance.id)])
     body = page().content.decode()
     (main,) = re.findall(r"<main.*</main>", body, flags=re.DOTALL)
     main, _, _ = main.partition('id="scraping-title"')  # which has the address of metrics
-    assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|pygal|https?://(?!www\.w3\.org/)", main) == []
+    main = re.sub(r'<script id="[\w-]+" type="application/json">', "", main)
+    assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|https?://(?!www\.w3\.org/)", main) == []
 
 
-def test_a_gap_is_a_gap(page, instance, last):
-    keep([sample(last - seconds, instance.id) for seconds in (600, 580, 560, 300, 280, 260)])
-    (flow,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series flow"]
-    parts = "".join(each.get("d", "") for each in flow.iter())
-    assert parts.count("M") == 2
+def test_without_scripts_the_tables_stand_open_and_there_is_no_empty_picture(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    body = page().content.decode()
+    assert body.count("<details open><summary>") == 5
+    assert len(re.findall(r'<div class="plot" [^>]* hidden><canvas aria-hidden="true">', body)) == 5
+    assert '<p class="help" id="plots-keys" hidden>' in body
 
 
-def test_a_moment_between_two_gaps_is_seen(page, instance, last):
-    keep([sample(last - seconds, instance.id) for seconds in (600, 300, 280)])
-    (flow,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series flow"]
-    assert "".join(each.get("d", "") for each in flow.iter()).count("M") == 2
+def test_a_gap_is_no_value_and_no_zero(page, instance, last):
+    keep([sample(last - seconds, instance.id) for seconds in (600, 590, 300)])
+    picture = pictures(page())["produce"]
+    values = dict(zip(moments_of(picture), line_of(picture, "average")["values"], strict=True))
+    assert [at for at, value in values.items() if value is not None] == [last - 600, last - 590, last - 300]
+    assert 0 not in values.values()
 
 
-def test_without_a_limit_there_is_no_line_of_it(page, instance, last):
+def test_without_a_limit_there_is_no_line_of_it_and_it_is_said_why(page, instance, last):
     keep([sample(last - seconds, instance.id, produce_limit_bytes_per_s=None) for seconds in (60, 40, 20)])
-    (limit,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series limit"]
-    assert not [each for each in limit.iter() if each.get("d")]
+    picture = pictures(page())["produce"]
+    limit = line_of(picture, "limit")
+    assert set(limit["values"]) == {None}
+    assert limit["words"] == {str(moments_of(picture).index(last - ago_s)): "unlimited" for ago_s in (60, 40, 20)}
 
 
 @pytest.mark.parametrize("each", RANGES, ids=lambda each: each.name)
@@ -110,6 +162,118 @@ def test_each_range_is_a_link_and_a_page(page, instance, last, each):
     assert f"The last {each.words.removeprefix('1 ')}" in text_of(answer)
     assert f'<a href="?range={each.name}" aria-current="true">' in answer.content.decode()
     assert "Nothing recorded" in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "step_s"), [("1h", 10), ("6h", 60), ("24h", 120), ("7d", 900), ("15d", 1800), ("400d", 43_200)]
+)
+def test_steps_are_as_short_as_rows_and_a_thousand_points_allow(page, instance, last, name, step_s):
+    keep([sample(last - 60, instance.id)])
+    Minute.objects.bulk_create(rolled(Minute, last // 60 * 60 - 60 * number, instance.id) for number in range(2, 60))
+    Hour.objects.bulk_create([rolled(Hour, last // 3600 * 3600 - 7200, instance.id)])
+    for picture in pictures(page(f"?range={name}")).values():
+        assert picture["step_s"] == step_s
+        assert picture["count"] <= 1000
+
+
+@pytest.mark.parametrize(("name", "step_s"), [("24h", 120), ("7d", 3600), ("400d", 86_400)])
+def test_what_was_asked_is_added_up_from_longer_rows_where_the_time_is_long(
+    page, instance, last, eventful, name, step_s
+):
+    at = last // 3600 * 3600 - 3600
+    Hour.objects.bulk_create([rolled(Hour, at, instance.id)])
+    Minute.objects.bulk_create([rolled(Minute, at, instance.id)])
+    text = counts_of(200).to_text()
+    for model, row_at in ((RequestMinute, at), (RequestHour, at), (RequestDay, at // 86_400 * 86_400)):
+        model.objects.create(instance=instance.id, at=row_at, windows=1, counts=text)
+    keep_requests(instance, {}, known_to=last)
+    RequestMark.objects.update(rolled=last)
+    found = pictures(page(f"?range={name}"))
+    assert found["requests"]["step_s"] == step_s
+    assert found["produce"]["step_s"] <= step_s
+    for picture in (found["requests"], found["produce"]):
+        assert picture["marks"], "of its own steps"
+        assert {mark["at"] for mark in picture["marks"]} <= set(moments_of(picture))
+
+
+def test_all_charts_show_the_time_that_the_address_says_whatever_its_zone(page, instance, last):
+    Minute.objects.bulk_create(rolled(Minute, last // 60 * 60 - 60 * number, instance.id) for number in range(60, 300))
+    start = datetime.fromtimestamp(last // 60 * 60 - 4 * 3600, UTC)
+    end = start + timedelta(hours=2)
+    in_zone = (start + timedelta(hours=8)).strftime("%Y-%m-%dT%H:%M") + "%2B08:00"
+    for since in (f"{start:%Y-%m-%dT%H:%M}", f"{start:%Y-%m-%dT%H:%M}Z", in_zone):
+        answer = page(f"?since={since}&until={end:%Y-%m-%dT%H:%M}Z")
+        found = pictures(answer)
+        assert len(found) == 5
+        for picture in found.values():
+            assert picture["start"] == start.timestamp()
+            assert moments_of(picture)[-1] + picture["step_s"] == end.timestamp()
+            assert picture["step_s"] == 60
+        body = answer.content.decode()
+        assert f'name="since" value="{start:%Y-%m-%dT%H:%M}"' in body
+        assert f'name="until" value="{end:%Y-%m-%dT%H:%M}"' in body
+        assert 'aria-current="true">1 hour' not in body
+        assert f"{start:%Y-%m-%d %H:%M} \N{EN DASH} {end:%Y-%m-%d %H:%M}, UTC" in text_of(answer)
+
+
+def test_without_an_end_it_is_up_to_now(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    start = datetime.fromtimestamp(last - 1800, UTC)
+    for until in ("", "&until=", "&until=2999-01-01T00:00"):
+        picture = pictures(page(f"?since={start:%Y-%m-%dT%H:%M}{until}"))["produce"]
+        assert last - 20 <= moments_of(picture)[-1] <= last + 300
+
+
+@pytest.mark.parametrize(
+    ("since_s", "until_s", "said"),
+    [
+        (3600, 7200, "This must be later than the beginning."),
+        (3600, 3600, "This must be later than the beginning."),
+        (-3600, None, "This is in the future."),
+        (402 * 86_400, None, "This is too long ago: figures are kept for 400 days."),
+        (500 * 86_400, 450 * 86_400, "This is too long ago: figures are kept for 400 days."),
+    ],
+)
+def test_a_time_that_no_chart_can_show_is_refused_beside_its_field(page, instance, last, since_s, until_s, said):
+    keep([sample(last - 60, instance.id)])
+    since = f"{ago(last, since_s):%Y-%m-%dT%H:%MZ}"
+    until = "" if until_s is None else f"&until={ago(last, until_s):%Y-%m-%dT%H:%MZ}"
+    answer = page(f"?since={since}{until}")
+    assert answer.status_code == 422
+    assert said in text_of(answer)
+    assert pictures(answer) == {}
+    assert "Nothing recorded" not in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "2026-13-01T00:00", "0001-01-01T00:00%2B14:00", "9999-12-31T23:59-14:00", "%00", "<b>"]
+)
+def test_what_is_no_moment_is_refused_and_not_an_error(page, text):
+    answer = page(f"?since={text}&until=2026-01-01T00:00")
+    assert answer.status_code == 422
+    assert "<b>" not in answer.content.decode()
+    if not text.startswith("9999"):  # which is up to now
+        assert page(f"?since=2026-01-01T00:00&until={text or 'x'}").status_code == 422
+
+
+def test_a_long_table_begins_with_its_newest_rows_and_is_whole_one_link_further(page, instance, last, monkeypatch):
+    monkeypatch.setattr(history, "MOST_ROWS", 5)
+    keep([sample(last - 10 * number, instance.id) for number in range(1, 12)])
+
+    def rows(answer, name):
+        (part,) = re.findall(rf'data-plot="{name}-data">.*?</section>', answer.content.decode(), flags=re.DOTALL)
+        return part.count("<tr>") - 1, part
+
+    number, part = rows(page("?range=1h"), "produce")
+    assert number == 5
+    assert "The newest 5 of 11 rows." in part
+    (link,) = re.findall(r'href="(\?[^"]*)#produce-title"', part)
+    whole = page(link.replace("&amp;", "&"))
+    number, part = rows(whole, "produce")
+    assert number == 11
+    assert "<details open data-whole>" in part
+    assert "The newest" not in part
+    assert rows(whole, "consume")[0] == 5
 
 
 def test_another_range_is_not_found(page):
@@ -141,7 +305,7 @@ def test_requests_are_charts_and_a_table_by_api(page, instance, last):
     assert "Produce 200" in text
     assert "NOT_LEADER_OR_FOLLOWER 3" in text
     assert "all others" in text
-    said = pictures(answer)["produce_latency"].get("aria-label")
+    said = pictures(answer)["produce_latency"]["summary"]
     assert "p99 " in said
     assert " ms at the end" in said
 
@@ -156,8 +320,7 @@ def test_what_belongs_to_every_join_is_no_error_of_the_chart(page, instance, las
     keep_requests(
         instance, {last - 50: counts_of(1, api="JoinGroup", errors={"REBALANCE_IN_PROGRESS": 1})}, known_to=last
     )
-    drawing = pictures(page())["errors"]
-    assert "MEMBER_ID_REQUIRED" not in ET.tostring(drawing, encoding="unicode")
+    assert [line["title"] for line in pictures(page())["errors"]["lines"]] == ["REBALANCE_IN_PROGRESS"]
 
 
 def test_error_codes_of_an_api_are_one_list_that_may_break(page, instance, last):
@@ -195,17 +358,6 @@ def test_an_axis_reaches_as_far_as_its_values_in_a_few_round_steps(top):
     assert found[-2] < max(top, 1)
 
 
-def test_moments_of_an_axis_are_round():
-    noon = 1_740_830_400
-    by_name = {each.name: each for each in RANGES}
-    assert ticks(by_name["1h"], noon + 1, noon + 3601) == [noon + 600 * number for number in range(1, 7)]
-    assert all(at % 86_400 == 0 for at in ticks(by_name["7d"], noon, noon + 7 * 86_400))
-    months = ticks(by_name["400d"], noon - 400 * 86_400, noon)
-    assert [f"{SYSTEM_CLOCK.now().fromtimestamp(at, SYSTEM_CLOCK.now().tzinfo):%m-%d}" for at in months] == [
-        "04-01", "07-01", "10-01", "01-01",
-    ]  # fmt: skip
-
-
 # --- marks of events ------------------------------------------------------------------------------------------------------
 
 
@@ -225,26 +377,24 @@ def eventful(instance, last):
     event_row(alarm_row(instance, name="Full <soon>"), "fired", ago(last, 600))
 
 
-def test_what_happened_is_marked_in_every_chart_with_a_text_for_the_pointer(page, eventful):
-    for drawing in pictures(page()).values():
-        marks = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("event-mark ")]
-        assert marks == [
-            "event-mark resized",
-            "event-mark throttling",
-            "event-mark failover",
-            "event-mark throttling",
-            "event-mark fired",
+def test_what_happened_is_marked_in_every_chart_with_a_name_and_a_text(page, eventful):
+    for picture in pictures(page()).values():
+        assert [(mark["kind"], mark["title"]) for mark in picture["marks"]] == [
+            ("resized", "Resized"),
+            ("throttling", "Throttled"),
+            ("failover", "Broker went away"),
+            ("throttling", "Throttled"),
+            ("fired", "Alarm fired"),
         ]
-        titles = " ".join(each.text for each in drawing.iter() if each.tag.endswith("title"))
-        for said in (
-            " · Resized: bandwidth 5 → 10 MiB/s",
-            " · Producers throttled",
-            " · Broker 2 of the cluster went away",
-            " · Producers no longer throttled: it lasted 20 min",
-            " · Alarm fired: Full <soon>",
-        ):
-            assert said in titles
-        assert "5 marks of events." in drawing.get("aria-label")
+        assert [mark["texts"] for mark in picture["marks"]] == [
+            ["Resized: bandwidth 5 → 10 MiB/s"],
+            ["Producers throttled"],
+            ["Broker 2 of the cluster went away"],
+            ["Producers no longer throttled: it lasted 20 min"],
+            ["Alarm fired: Full <soon>"],
+        ]
+        assert {mark["at"] for mark in picture["marks"]} <= set(moments_of(picture))
+        assert "5 marks of events." in picture["summary"]
 
 
 def test_what_happened_stands_in_the_table_behind_each_chart_also_where_no_figure_is_known(page, eventful):
@@ -271,12 +421,10 @@ def test_events_of_one_step_are_one_mark_as_serious_as_the_worst(page, instance,
     for number in range(6):
         event_row(alarm_row(instance, f"alm-9{number:011}", name=f"alarm {number}"), "fired", ago(last, 1000))
     Minute.objects.bulk_create(rolled(Minute, last // 60 * 60 - 60 * number, instance.id) for number in range(2, 60))
-    drawing = pictures(page("?range=24h"))["produce"]
-    kinds = [each.get("class") for each in drawing.iter() if (each.get("class") or "").startswith("event-mark ")]
-    assert "event-mark failover" in kinds
-    assert len(kinds) <= 8
-    titles = " ".join(each.text for each in drawing.iter() if each.tag.endswith("title"))
-    assert re.search(r"\d more", titles)
+    marks = pictures(page("?range=24h"))["produce"]["marks"]
+    assert "failover" in [mark["kind"] for mark in marks]
+    assert len(marks) == len({mark["at"] for mark in marks}) <= 8
+    assert [mark["texts"][-1] for mark in marks if len(mark["texts"]) > 4] == ["2 more"]
 
 
 def test_events_of_another_instance_are_not_marked(page, eventful, charlie):

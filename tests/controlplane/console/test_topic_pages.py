@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.instances.models import Instance
+from tests.controlplane.alarms.rows import throttled
 from tests.controlplane.history.test_topics import keep_topics, window
 
 from .conftest import problem_beside, text_of
@@ -154,7 +157,17 @@ def test_what_it_took_in_and_gave_out_is_charts_with_a_table_behind_each(at_alic
     assert "Consumed as a table" in text
     assert "3 MiB/s" in text
     assert at_alice.get(f"{topics}/topics/orders?range=7d").status_code == 200
+    assert at_alice.get(f"{topics}/topics/orders?since=2026-01-02T00:00&until=2026-01-01T00:00").status_code == 422
     assert at_alice.get(f"{topics}/topics/orders?range=2h").status_code == 404
+
+
+def test_charts_of_a_topic_have_marks_of_what_happened_to_its_instance(at_alice, topics, instance):
+    last = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 60
+    keep_topics(instance, {last: window({"orders": (10 * 3 * 2**20, 10 * 2**20)})}, last + 10)
+    Instance.objects.unscoped("a test").update(created_at=SYSTEM_CLOCK.now() - timedelta(hours=1))
+    throttled(instance, datetime.fromtimestamp(last - 60, UTC), datetime.fromtimestamp(last - 30, UTC))
+    body = at_alice.get(f"{topics}/topics/orders").content.decode()
+    assert body.count("Producers throttled") >= 2 * 2, "in the data and in the table of each"
 
 
 def test_a_topic_of_which_nothing_is_recorded_says_so(at_alice, topics):
