@@ -129,17 +129,18 @@ def broker(request: HttpRequest, cluster: str, broker: int) -> HttpResponse:
         ],
         "measures": [measure.title for measure in NOW.values()],
         "absences": absences_of(found, broker)[:SHOWN_ABSENCES],
-        "charts": _requests(found, broker, span),
+        **_requests(found, broker, span),
     }
     return render(request, "console/fleet_broker.html", context)
 
 
-def _requests(cluster: PhysicalCluster, broker: int, span: Span) -> list[dict[str, Any]]:
+def _requests(cluster: PhysicalCluster, broker: int, span: Span) -> dict[str, Any]:
     """What all instances asked of it over the same time."""
     chosen, now = next(each for each in RANGES if each.name == span.name), SYSTEM_CLOCK.now()
     start = now - timedelta(seconds=chosen.length_s)
     history = cluster_broker_moved_get(cluster=cluster, broker=broker, start=start, end=now, step_s=chosen.step_s)
-    return [] if is_empty(history) else [drawn(chart) for chart in broker_charts_of(history, chosen)]
+    charts = [] if is_empty(history) else [drawn(chart) for chart in broker_charts_of(history, chosen)]
+    return {"charts": charts, "store_away": not history.is_complete}
 
 
 def _table(cluster: PhysicalCluster, of: str, measure: Measure, span: Span | None) -> Table | None:

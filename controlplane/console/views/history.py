@@ -68,6 +68,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "ranges": RANGES,
         "chosen": chosen,
         "step_s": found.step_s,
+        "store_away": not (found.is_complete and requests.is_complete),
         "charts": [] if is_empty(found) else [drawn(chart) for chart in charts_of(found, chosen, marks, requests)],
         "requests": asked,
         "part_of_a_join": PART_OF_A_JOIN,

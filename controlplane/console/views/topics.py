@@ -153,6 +153,7 @@ def _over_time(request: HttpRequest, instance: Instance, topic: str) -> dict[str
         "ranges": RANGES,
         "chosen": chosen,
         "step_s": found.step_s,
+        "store_away": not found.is_complete,
         "charts": [] if is_empty(found) else [drawn(chart) for chart in topic_charts_of(found, chosen)],
     }
 
