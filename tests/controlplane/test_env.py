@@ -65,7 +65,9 @@ def test_links_begin_with_the_address_of_the_console_without_its_last_slash():
 
 
 def test_the_store_of_the_history_has_an_address_and_maybe_another_for_writing():
-    found = Environment.read({"METRICS_URL": "http://mimir:9009/prometheus/", "METRICS_WRITE_URL": "http://mimir:9009/push"})
+    found = Environment.read(
+        {"METRICS_URL": "http://mimir:9009/prometheus/", "METRICS_WRITE_URL": "http://mimir:9009/push"}
+    )
     assert (found.metrics_url, found.metrics_write_url) == ("http://mimir:9009/prometheus", "http://mimir:9009/push")
     assert Environment.read({}).metrics_url == ""
 
@@ -82,7 +84,7 @@ SERVICE = "https://kafka.example.com"
     ],
 )
 def test_an_address_to_scrape_from_before_is_refused_with_the_name_of_its_setting_now(variables):
-    with pytest.raises(EnvironmentProblem, match="METRICS_URL.*SLUICE_SCRAPE_URL now"):
+    with pytest.raises(EnvironmentProblem, match=r"METRICS_URL.*SLUICE_SCRAPE_URL now"):
         Environment.read({"METRICS_URL": SERVICE, **variables})
 
 

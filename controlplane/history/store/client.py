@@ -124,7 +124,7 @@ class Store:
         }
         try:
             status, answer = self._asked(f"{self.url}/api/v1/query_range", data=form, headers={})
-            if status != 200:  # noqa: PLR2004
+            if status != 200:
                 raise StoreAway(f"{self.url} answers {status}: {answer[:500].decode(errors='replace')}")
             return _rows(answer)
         except StoreAway:

@@ -17,8 +17,8 @@ Labels are `instance_id`, `resolution` (60 or 3600: seconds of a row), `kind` an
 * `requests`: of each `api` `unanswered`, `errors` by `error`, and histograms, `times` by `phase` and `bucket` (a place in
   `quota.contracts.requests.BOUNDS_US`), with their sums `times_us`; what was carried has no `api`;
 * `brokers`: the same of each `broker` as `requests.by_broker` has it; `brokers_unknown` counts rows that do not say it;
-* `topics`: `topic_produced`, `topic_consumed`, and `topic_unknown` of each `topic`, as `quota.contracts.topics_moved` has them, and
-  `topic_named`, in how many rows; `topics_rest` counts rows that have a rest, `topic_in_rest` those of them that name the topic,
+* `topics`: `topic_produced`, `topic_consumed`, and `topic_unknown` of each `topic`, as `quota.contracts.topics_moved` has them,
+  and `topic_named`, in how many rows; `topics_rest` counts rows that have a rest, `topic_in_rest` those of them that name the topic,
   `topics_unknown` rows that say nothing.
 
 A value of zero is left out where absent means the same. A row that begins at `at` stands at its last second: so the window of a
@@ -71,7 +71,11 @@ def points_of_flow(row: Rolled, resolution_s: int) -> Iterator[Point]:
 def points_of_requests(row: RequestRow, resolution_s: int) -> Iterator[Point]:
     """Likewise of its requests, topics and brokers."""
     yield Point(_labels(SUM, row.instance, resolution_s, kind="windows", column="windows"), float(row.windows))
-    for kind, found in (("requests", _counts(row.counts)), ("brokers", _brokers(row.brokers)), ("topics", _topics(row.topics))):
+    for kind, found in (
+        ("requests", _counts(row.counts)),
+        ("brokers", _brokers(row.brokers)),
+        ("topics", _topics(row.topics)),
+    ):
         for labels, value in found:
             if value:
                 yield Point(_labels(SUM, row.instance, resolution_s, kind=kind, **labels), float(value))

@@ -1,7 +1,7 @@
 """Rows that nothing changes any more go to the store, oldest first; what the database needs no longer is removed from it.
 
-A minute is written some five minutes after its end, an hour some seven; of requests one and one. Each moment is written by itself,
-and then the span reaches beyond it. So where an answer is lost, only the newest samples of a series are sent again, as they were,
+A minute is written some five minutes after its end, an hour some seven; of requests one and one. Each moment is written by
+itself, and then the span reaches beyond it. So where an answer is lost, only the newest samples of a series are sent again, as they were,
 which every store takes without a word. While the store is away rows stay in the database, as long as they would without a store
 (15 days, 400 days), and are written in order once it answers. What a store refuses, because it is too old for it, say, stays in
 the database as long, and is read from there: the next span begins after it.
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 BUDGET_S = 30.0
 """Of one run; the next one goes on."""
-LEASE_S = 120
-"""A worker that was killed keeps others waiting no longer."""
+MOMENT_S = 300.0
+"""A moment that takes longer is given up, and begun again: the store is too slow for what there is."""
+LEASE_S = 600
+"""A worker that was killed keeps others waiting no longer. More than the two of above together."""
 AGAIN_S = 300
 """So many of the newest minutes may be made again (`services.ROLLED`); an hour is made again for a minute after that."""
 SETTLED_S = 2_400
@@ -146,8 +148,11 @@ def _moment_written(store: Store, level: Level, span: StoredSpan, final: int) ->
         _reached(span, max(final, span.until))
         return False
     try:
+        until_s = monotonic() + MOMENT_S
         for body in _bodies(level, at):
             store.write(body)
+            if monotonic() > until_s:
+                raise StoreAway(f"{level.name} of {at} take it more than {MOMENT_S:.0f} s")
     except StoreRefused as error:
         LOG.error(  # noqa: TRY400  # the store's own words say it all
             "the metrics store refuses the %s of %d, they stay in the database: %s", level.name, at, error

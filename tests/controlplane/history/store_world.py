@@ -104,7 +104,12 @@ class World:
         times = {"start": moment_at(now - 4 * 3600), "end": moment_at(now)}
         rows = brokers_get(instance=self.instance, step_s=600, **times)
         one = broker_history_get(
-            organisation=self.instance.organisation, instance_id=self.instance.pk, broker=1, step_s=600, clock=self.clock, **times
+            organisation=self.instance.organisation,
+            instance_id=self.instance.pk,
+            broker=1,
+            step_s=600,
+            clock=self.clock,
+            **times,
         )
         return rows, [(each.metric.name, each.values) for each in one.series]
 
@@ -151,7 +156,9 @@ def alike(one, other, share=0.01):
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(alike(one[name], other[name], share) for name in one)
     if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(alike(mine, theirs, share) for mine, theirs in zip(one, other, strict=True))
+        return len(one) == len(other) and all(
+            alike(mine, theirs, share) for mine, theirs in zip(one, other, strict=True)
+        )
     if isinstance(one, (int, float)) and isinstance(other, (int, float)) and not isinstance(one, bool):
         return abs(one - other) <= share * max(abs(one), abs(other))
     return one == other

@@ -17,12 +17,12 @@ from urllib.parse import parse_qs
 import cramjam
 
 BEHIND_MS = 3_600_000
-_PART = re.compile(r"(sum|max|last)_over_time\((\w+)\{(.*?)\}\[(\d+)s\]\)")
+_PART = re.compile(r'(sum|max|last)_over_time\((\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\}\[(\d+)s\]\)')
 _PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*")')
 _PUT_TOGETHER = {"sum": sum, "max": max, "last": lambda values: values[-1]}
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  # as the client calls it
     """400."""
 
 
@@ -33,7 +33,7 @@ class FakeStore:
         self.series = {}  # by sorted labels: {milliseconds: value}
         self.answers = None
         self.loses_answers = False
-        self.writes, self.queries, self.seen = [], [], []
+        self.writes, self.queries, self.seen, self.problems = [], [], [], []
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,6 +44,9 @@ class FakeStore:
                     status, text = fake.answer(self.path, dict(self.headers), body)
                 except Refused as error:
                     status, text = 400, str(error)
+                except Exception as error:
+                    fake.problems.append(error)
+                    raise
                 if fake.loses_answers and status == 204:
                     fake.loses_answers = False
                     self.close_connection = True
@@ -67,6 +70,7 @@ class FakeStore:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(5)
+        assert self.problems == []
 
     def answer(self, path, headers, body):
         if self.answers:
@@ -103,7 +107,10 @@ class FakeStore:
         self.queries.append(form["query"])
         start, end, step = (int(form[name]) for name in ("start", "end", "step"))
         parts = _PART.findall(form["query"])
-        assert " or ".join(f"{over}_over_time({name}{{{labels}}}[{s}s])" for over, name, labels, s in parts) == form["query"]
+        assert (
+            " or ".join(f"{over}_over_time({name}{{{labels}}}[{s}s])" for over, name, labels, s in parts)
+            == form["query"]
+        )
         asked = []
         for over, name, labels, range_s in parts:
             wanted = {key: json.loads(value) for key, value in _PAIR.findall(labels)}

@@ -108,7 +108,9 @@ def test_rows_stay_until_the_store_answers_and_are_then_written_in_order(world, 
     services.purge(clock=world.clock)
     fake.answers = None
     assert world.writes() > 60
-    moments = [samples[0][0] for request in fake.writes for labels, samples in request[:1] if ("kind", "flow") in labels]
+    moments = [
+        samples[0][0] for request in fake.writes for labels, samples in request[:1] if ("kind", "flow") in labels
+    ]
     minutes = [at for at in moments if at % 60_000 == 59_000 and at % 3_600_000 != 3_599_000]
     assert minutes == sorted(minutes)
     world.stored_in("")
@@ -159,14 +161,14 @@ def test_while_the_store_is_away_what_the_database_has_is_shown_and_that_it_is_n
     answers = stored.answers()
     assert not any(each["complete"] for each in answers)
     now = int(stored.clock.now().timestamp())
-    values = dict((name, values) for name, values, _ in answers[0]["series"][:1])
-    (figures,) = values.values()
-    assert figures[0] is None
+    _, figures, _ = answers[0]["series"][0]
+    assert figures[60] is None
     assert figures[-2] is not None, "not written yet, so the database has it"
     assert stored._answer(now - 200, now, 60)["complete"], "of so short a time it has all"
 
 
-def test_a_store_that_is_away_is_asked_once_for_a_page(stored, fake):
+def test_a_store_that_is_away_is_asked_once_for_a_page(stored, fake, monkeypatch):
+    monkeypatch.setattr(client, "PAUSE_S", 100.0)
     fake.answers = 503
     fake.seen.clear()
     client.AWAY.forget()
@@ -186,9 +188,7 @@ def here(stored, monkeypatch):
 def test_rest_says_whether_it_is_all(here, alice, fake, path):
     def asked():
         client.AWAY.forget()
-        answer = alice.api.get(
-            f"{URL}/{here.instance.id}/{path}?{urlencode({'from': '2025-03-01T12:00:00Z'})}"
-        )
+        answer = alice.api.get(f"{URL}/{here.instance.id}/{path}?{urlencode({'from': '2025-03-01T12:00:00Z'})}")
         assert answer.status_code == 200
         return answer.json()["is_complete"]
 
@@ -213,7 +213,10 @@ def test_pages_say_that_the_store_does_not_answer(here, at_alice, fake):  # noqa
     assert not asked(""), "the last hour is the database's"
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b"{}", b'{"status":"error"}', b'{"status":"success","data":{"resultType":"matrix","result":[{}]}}'])
+@pytest.mark.parametrize(
+    "answer",
+    [b"<html>", b"{}", b'{"status":"error"}', b'{"status":"success","data":{"resultType":"matrix","result":[{}]}}'],
+)
 def test_an_answer_that_is_none_is_as_none(answer):
     with pytest.raises(client.StoreAway):
         client._rows(answer)
@@ -229,8 +232,12 @@ def test_a_name_from_an_address_is_a_string_and_nothing_else(stored, fake):
             clock=stored.clock,
         )  # fmt: skip
         assert not any(value for each in found.series for value in each.values)
+        assert found.is_complete, "the store has understood it"
     mine = f'instance_id="{stored.instance.pk}"'
-    assert all(query.count("_over_time(sluice_history_") <= query.count(mine) + query.count("ins-another1") for query in fake.queries)
+    assert all(
+        query.count("_over_time(sluice_history_") <= query.count(mine) + query.count("ins-another1")
+        for query in fake.queries
+    )
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -254,7 +261,12 @@ def test_what_is_sent_is_remote_write():
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["Produce", "Fetch", "Metadata"]), st.integers(0, 2 * 10**8), st.integers(0, 9), st.booleans()),
+        st.tuples(
+            st.sampled_from(["Produce", "Fetch", "Metadata"]),
+            st.integers(0, 2 * 10**8),
+            st.integers(0, 9),
+            st.booleans(),
+        ),
         max_size=8,
     )
 )
@@ -262,7 +274,15 @@ def test_counts_come_back_as_they_were(asked):
     counts = RequestCounts()
     for name, took_us, count, has_waited in asked:
         if count:
-            counts.add(counts_of(count, api=name, took_us=took_us, waited_us=took_us if has_waited else 0, errors={"NOT_CONTROLLER": count}))
+            counts.add(
+                counts_of(
+                    count,
+                    api=name,
+                    took_us=took_us,
+                    waited_us=took_us if has_waited else 0,
+                    errors={"NOT_CONTROLLER": count},
+                )
+            )
     row = RequestMinute(instance="ins-k3v9x2qa", at=NOON, windows=3, counts=counts.to_text())
     points = [(dict(point.labels), point.value) for point in series.points_of_requests(row, 60)]
     ours = [(labels, value) for labels, value in points if labels["kind"] in ("windows", "requests")]
@@ -347,7 +367,9 @@ def test_another_address_is_another_store(stored):
     try:
         stored.stored_in(other.url)
         stored.writes()
-        assert not any(span.at < span.until for span in StoredSpan.objects.filter(store=client.store_installed().digest))
+        assert not any(
+            span.at < span.until for span in StoredSpan.objects.filter(store=client.store_installed().digest)
+        )
         assert all(each["complete"] for each in stored.answers()[:1])
         assert other.queries == []
     finally:
