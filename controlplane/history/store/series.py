@@ -18,8 +18,8 @@ Labels are `instance_id`, `resolution` (60 or 3600: seconds of a row), `kind` an
   `quota.contracts.requests.BOUNDS_US`), with their sums `times_us`; what was carried has no `api`;
 * `brokers`: the same of each `broker` as `requests.by_broker` has it; `brokers_unknown` counts rows that do not say it;
 * `topics`: `topic_produced`, `topic_consumed`, and `topic_unknown` of each `topic`, as `quota.contracts.topics_moved` has them,
-  and `topic_named`, in how many rows; `topics_rest` counts rows that have a rest, `topic_in_rest` those of them that name the topic,
-  `topics_unknown` rows that say nothing.
+  and `topic_named`, in how many rows; `topics_rest` counts rows that have a rest, `topic_in_rest` those of them that name the
+  topic, `topics_unknown` rows that say nothing.
 
 A value of zero is left out where absent means the same. A row that begins at `at` stands at its last second: so the window of a
 step never has a row of the step before, whether or not a store counts the edges of its windows (Prometheus 2 does, 3 does not).
