@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
 from controlplane.history.requests.sampling import LEVELS, mark_name
-from controlplane.history.resolutions import SAMPLES, floor
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
 from controlplane.history.store.client import StoreAway
 from controlplane.history.store.reading import request_rows
 from controlplane.history.store.spans import REQUESTS, parts_of
@@ -84,7 +84,10 @@ def read_of(
     mark = RequestMark.objects.filter(pk=mark_name(cluster_id)).first()
     if mark is None:
         return Counted(plan=plan), []
-    parts = parts_of(plan, REQUESTS)
+    of_rows = plan  # requests have rows of hours also where figures of so late a time are in minutes
+    if plan.resolution is not SAMPLES:
+        of_rows = replace(plan, resolution=HOURS if plan.step_s % HOURS.step_s == 0 else MINUTES)
+    parts = parts_of(of_rows, REQUESTS)
     model: type[RequestRow] = RequestSample
     if plan.resolution is not SAMPLES:
         levels = LEVELS if len(parts) == 1 else LEVELS[:-1]  # a day may begin in the store and end here
@@ -101,7 +104,7 @@ def read_of(
     for part in parts:
         if part.store is not None:
             try:
-                keep(request_rows(name, plan, part, column, topic))
+                keep(request_rows(name, of_rows, part, column, topic))
                 continue
             except StoreAway as error:
                 LOG.warning("the metrics store does not answer: %s", error)
