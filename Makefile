@@ -13,7 +13,7 @@ STACK = $(if $(filter 20000,$(PORT)),var/stack.json,var/stack-$(PORT)/stack.json
 BOOTSTRAP = $(PYTHON) -I controlplane/stack/bootstrap.py
 RUN = .venv/bin/python
 # Tests know nothing of the caller's stack: what points at real stores is taken away.
-ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
+ISOLATED = env -u METRICS_URL -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 
 MINUTES ?= 30
 TARGET ?= decoders

@@ -48,8 +48,14 @@ SLUICE_EMAIL_FROM     the address that e-mail is sent from; needed with SLUICE_S
 SLUICE_CONSOLE_URL    where people reach the console, such as ``https://kafka.example.com``: links in e-mails  empty
                       begin with it. Without it, or without SLUICE_SMTP, nobody confirms an address or
                       gets a forgotten password back by e-mail
-METRICS_URL           where tenants' Prometheus reads their figures, if that is not SLUICE_CONSOLE_URL: pages and  empty
+SLUICE_SCRAPE_URL     where tenants' Prometheus reads their figures, if that is not SLUICE_CONSOLE_URL: pages and  empty
                       REST tell it. Without both, the address by which they are asked
+METRICS_URL           a store of the history: Prometheus with ``--web.enable-remote-write-receiver``, or what speaks  empty
+                      as it does; the address before ``/api/v1/query_range``. Empty: the history is in the
+                      database (docs/subsystems/history.md). Log in by ``metrics_store_token`` of the secrets
+                      file, or as METRICS_USER with ``metrics_store_password``
+METRICS_WRITE_URL     the whole address that takes remote write, if it is not METRICS_URL with ``/api/v1/write``  empty
+METRICS_USER          whom to log in as there; empty: nobody                               empty
 SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
 SLUICE_LAKE_FOLDERS   URI below which loads of topics have folders, for each organisation its own:  empty
@@ -146,7 +152,10 @@ class Environment:
     smtp_user: str
     email_from: str
     console_url: str  # without a slash at its end; empty: no links by e-mail
-    metrics_url: str  # likewise; empty: console_url
+    scrape_url: str  # likewise; empty: console_url
+    metrics_url: str  # likewise; read by history/store/client.py, as the next two; empty: no store
+    metrics_write_url: str
+    metrics_user: str
     webhook_networks: str  # read by alarms/delivery/posting.py
     lake_folders: str  # read by loads/installed.py, as the next two
     lake_buckets: str
@@ -194,7 +203,7 @@ class Environment:
             token_keys_every_s=_positive(variables, "SLUICE_TOKEN_KEYS_EVERY_S", 300),
             **_mail(variables),
             console_url=_base_url(variables, "SLUICE_CONSOLE_URL"),
-            metrics_url=_base_url(variables, "METRICS_URL"),
+            **_metrics(variables),
             webhook_networks=variables.get("SLUICE_WEBHOOK_NETWORKS", ""),
             lake_folders=variables.get("SLUICE_LAKE_FOLDERS", "").strip().rstrip("/"),
             lake_buckets=variables.get("SLUICE_LAKE_BUCKETS", "").strip().rstrip("/"),
@@ -337,6 +346,29 @@ def _base_url(variables: Mapping[str, str], name: str) -> str:
     if text.strip() and not is_one:
         raise EnvironmentProblem(f"{name} must be such as https://kafka.example.com, not {text!r}")
     return text.strip().rstrip("/")
+
+
+def _metrics(variables: Mapping[str, str]) -> dict[str, str]:
+    """METRICS_URL was the address that tenants' Prometheus scrapes: where it must be that one, it is refused."""
+    urls = {name: _base_url(variables, name) for name in ("SLUICE_CONSOLE_URL", "SLUICE_SCRAPE_URL", "METRICS_URL")}
+    store = urls["METRICS_URL"]
+    url = urlsplit(store)
+    ours = [host.strip() for host in variables.get("SLUICE_ALLOWED_HOSTS", "").split(",")]
+    is_ours = store in (urls["SLUICE_CONSOLE_URL"], urls["SLUICE_SCRAPE_URL"])
+    if store and (is_ours or (url.hostname in ours and url.port is None and not url.path)):
+        raise EnvironmentProblem(
+            f"METRICS_URL is where the history is stored: a Prometheus, not this service at {store}. "
+            "Where tenants' Prometheus reads their figures is SLUICE_SCRAPE_URL now"
+        )
+    write_url, user = _base_url(variables, "METRICS_WRITE_URL"), variables.get("METRICS_USER", "")
+    if (write_url or user) and not store:
+        raise EnvironmentProblem("METRICS_WRITE_URL and METRICS_USER belong to a METRICS_URL, and there is none")
+    return {
+        "scrape_url": urls["SLUICE_SCRAPE_URL"],
+        "metrics_url": store,
+        "metrics_write_url": write_url,
+        "metrics_user": user,
+    }
 
 
 def _rest_limits(text: str) -> Mapping[str, int]:

@@ -295,6 +295,7 @@ CELERY_BEAT_SCHEDULE = {
     "sample the lag of groups": {"task": "history.lag_sample", "schedule": 10.0, "options": {"expires": 20}},
     "keep the lag of groups up": {"task": "history.lag_keep_up", "schedule": 300.0, "options": {"expires": 300}},
     "roll up history": {"task": "history.roll_up", "schedule": 60.0, "options": {"expires": 120}},
+    "write history to the metrics store": {"task": "history.store_write", "schedule": 20.0, "options": {"expires": 40}},
     "keep rebalances up": {"task": "rebalancing.keep_up", "schedule": 60.0, "options": {"expires": 60}},
     "look how clusters are loaded": {"task": "rebalancing.look", "schedule": 60.0, "options": {"expires": 60}},
     "rebalance clusters by themselves": {

@@ -118,7 +118,15 @@ class InstanceMetricsApi(APIView):
         (series,) = found.series
         items = [{"time": time, "value": value} for time, value in zip(found.times, series.values, strict=True)]
         gaps = _gaps(found)
-        return Response({"name": series.metric.name, "unit": series.metric.unit, "items": items, "gaps": gaps})
+        return Response(
+            {
+                "name": series.metric.name,
+                "unit": series.metric.unit,
+                "items": items,
+                "gaps": gaps,
+                "is_complete": found.is_complete,
+            }
+        )
 
 
 class InstancePrometheusApi(APIView):
@@ -255,6 +263,7 @@ def _requests_document(found: Requests) -> dict[str, Any]:
             {"time": time, "requests_per_s": None, "errors_per_s": None} if step is None else _step_document(step)
             for time, step in zip(found.times, found.steps, strict=True)
         ],
+        "is_complete": found.is_complete,
         "next": None,
     }
 
@@ -288,5 +297,6 @@ def _document(found: History) -> dict[str, Any]:
             for each in found.series
         ],
         "items": [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)],
+        "is_complete": found.is_complete,
         "next": None,
     }

@@ -13,9 +13,9 @@ PORTIONS_AT_ONCE = 60
 """In one run of a task."""
 
 
-def forget(model: type[Model], limit: int, portion_s: int) -> None:
-    """Rows of before `limit` (seconds since 1970), the oldest first, `portion_s` of them at a time."""
-    rows = model._default_manager.all()  # noqa: SLF001  # Django's documented API, despite its name
+def forget(model: type[Model], limit: int, portion_s: int, *, since: int = 0) -> None:
+    """Rows of [`since`, `limit`) (seconds since 1970), the oldest first, `portion_s` of them at a time."""
+    rows = model._default_manager.filter(at__gte=since)  # noqa: SLF001  # Django's documented API, despite its name
     for _ in range(PORTIONS_AT_ONCE):
         oldest = rows.filter(at__lt=limit).aggregate(least=Min("at"))["least"]
         if oldest is None:

@@ -184,6 +184,39 @@ class RequestGap(models.Model):
         return f"requests of {self.name} are not known from {self.at} to {self.until}"
 
 
+class StoredSpan(models.Model):
+    """A time of which all rows of one length are in a metrics store: `store.spans`.
+
+    Rows that began in [`at`, `until`) are. Those before `purged` may have been removed from the database.
+    """
+
+    store = models.CharField(max_length=16)  # `store.client.Store.digest`
+    name = models.CharField(max_length=32)
+    at = models.BigIntegerField()
+    until = models.BigIntegerField()
+    purged = models.BigIntegerField()
+
+    class Meta:
+        """Of a store and a length, by moment."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["store", "name", "at"], name="one_stored_span_of_a_moment")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.store} from {self.at} to {self.until}"
+
+
+class StoreWriter(models.Model):
+    """Who writes to the store: nobody else does before `until`, in seconds since 1970."""
+
+    name = models.CharField(max_length=16, primary_key=True)
+    until = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.name} up to {self.until}"
+
+
 class LagGroup(models.Model):
     """A consumer group of which there are rows of lag. It outlives the group, as long as its rows are kept.
 

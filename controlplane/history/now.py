@@ -42,7 +42,7 @@ def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str)
     """Where the figures are read: where nothing is configured, `asked_at`, where this service was asked. Raises NotFound."""
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     environment = settings.ENVIRONMENT
-    return scraping_of(environment.metrics_url or environment.console_url or asked_at, instance.pk)
+    return scraping_of(environment.scrape_url or environment.console_url or asked_at, instance.pk)
 
 
 def _text(instance: Instance, now_s: int) -> str:

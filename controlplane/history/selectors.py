@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -24,15 +25,20 @@ from controlplane.history.resolutions import (
     Resolution,
     plan_of,
 )
-from controlplane.history.statements import COLUMNS, selected
+from controlplane.history.statements import COLUMNS, LARGEST, ROLLED, selected
+from controlplane.history.store.client import StoreAway
+from controlplane.history.store.reading import flow_rows
+from controlplane.history.store.spans import FLOW, parts_of
 from controlplane.history.waiting import waited_by_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from controlplane.history.store.spans import Part
     from controlplane.history.waiting import Waited
     from controlplane.instances.models import Instance
 
+LOG = logging.getLogger(__name__)
 MODELS: Mapping[Resolution, type[Sample | Minute | Hour]] = {SAMPLES: Sample, MINUTES: Minute, HOURS: Hour}
 TOLD_WITHIN_S = 30
 """Throttled time of later samples may not have been told yet: it is not known, rather than none."""
@@ -61,6 +67,7 @@ class History:
     series: list[Series]
     counted: Counted | None = None  # what was asked in these steps, where a metric needed it
     samples: Mapping[int, int] = field(default_factory=dict)  # how many there were, by the beginning of a step
+    is_complete: bool = True  # False: the metrics store does not answer, and what only it has is not known
 
     def is_sampled(self, time: datetime) -> bool:
         """Whether anything was sampled in the step that begins then: if not, a limit that is None is not known."""
@@ -87,6 +94,8 @@ class History:
         series: Iterable[Series],
         found: Counted | None = None,
         samples: Mapping[int, int] | None = None,
+        *,
+        is_complete: bool = True,
     ) -> Self:
         """In the steps of a plan."""
         return cls(
@@ -98,6 +107,7 @@ class History:
             list(series),
             found,
             samples or {},
+            is_complete and (found is None or found.is_complete),
         )
 
 
@@ -133,7 +143,7 @@ def history_get(
     """
     now = clock.now()
     plan = planned(start, end, step_s, now)
-    rows = rows_by_step(instance.pk, plan)
+    rows, is_complete = rows_by_step(instance.pk, plan)
     if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
         _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instances=[instance.pk]))
     found = None
@@ -142,12 +152,8 @@ def history_get(
         _add_requests(rows, found, plan)
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     samples = {at: int(row["samples"]) for at, row in rows.items() if "samples" in row}
-    return History.over(
-        plan,
-        [_series(metric, plan, rows, known_to) for metric in metrics],
-        found if counts_requests else None,
-        samples,
-    )
+    series = [_series(metric, plan, rows, known_to) for metric in metrics]
+    return History.over(plan, series, found if counts_requests else None, samples, is_complete=is_complete)
 
 
 def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]:
@@ -159,12 +165,32 @@ def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]
     return [METRICS[name] for name in dict.fromkeys(names)] or list(METRICS.values())
 
 
-def rows_by_step(instance: str, plan: Plan) -> dict[int, dict[str, Any]]:
-    """By the beginning of their step."""
+def rows_by_step(instance: str, plan: Plan) -> tuple[dict[int, dict[str, Any]], bool]:
+    """By the beginning of their step; and whether these are all, or some could not be asked of the metrics store."""
+    found: dict[int, dict[str, Any]] = {}
+    is_complete = True
+    for part in parts_of(plan, FLOW):
+        try:
+            rows = flow_rows(instance, plan, part) if part.store else _rows_here(instance, plan, part)
+        except StoreAway as error:
+            LOG.warning("the metrics store does not answer: %s", error)
+            rows, is_complete = _rows_here(instance, plan, part), is_complete and part.is_here
+        for at, row in rows.items():
+            found[at] = _joined(found[at], row) if at in found else row
+    return found, is_complete
+
+
+def _rows_here(instance: str, plan: Plan, part: Part) -> dict[int, dict[str, Any]]:
     statement = selected(MODELS[plan.resolution], plan.step_s, of_one=True)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [plan.start, plan.end, instance])
+        cursor.execute(statement, [part.start, part.end, instance])
         return {row[1]: dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()}
+
+
+def _joined(row: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Two parts of one step: what is set is what the later one says."""
+    added = {name: row[name] + later[name] for name in ROLLED if name not in LARGEST}
+    return {**later, **added, **{name: max(row[name], later[name]) for name in LARGEST}}
 
 
 def _add_waiting(rows: dict[int, dict[str, Any]], waited: Waited) -> None:

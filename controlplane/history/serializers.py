@@ -52,6 +52,9 @@ class HistoryGapSerializer(serializers.Serializer[Any]):
 GAPS = "times without a sample; a limit or an allocation that is null is not known in them, and unlimited in every other step"
 
 
+COMPLETE = "false: the metrics store does not answer, and steps that only it has are null"
+
+
 class StepsSerializer(serializers.Serializer[Any]):
     """Items in steps, with the rows they were made of."""
 
@@ -62,6 +65,7 @@ class StepsSerializer(serializers.Serializer[Any]):
         help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in RESOLUTIONS)}"
     )
     metrics = HistoryMetricSerializer(many=True)
+    is_complete = serializers.BooleanField(help_text=COMPLETE)
     next = serializers.CharField(allow_null=True, help_text="always null: all steps are in one answer")
 
 
@@ -186,6 +190,7 @@ class RequestsSerializer(serializers.Serializer[Any]):
     )
     items = ApiRequestsSerializer(many=True)
     steps = RequestStepSerializer(many=True)
+    is_complete = serializers.BooleanField(help_text=COMPLETE)
     next = serializers.CharField(allow_null=True, help_text="always null: all APIs are in one answer")
 
 
@@ -203,6 +208,7 @@ class InstanceMetricSerializer(serializers.Serializer[Any]):
     unit = serializers.CharField()
     items = InstanceMetricValueSerializer(many=True)
     gaps = HistoryGapSerializer(many=True, help_text=GAPS)
+    is_complete = serializers.BooleanField(help_text=COMPLETE)
 
 
 def _members(metric: Metric) -> list[tuple[str, str]]:

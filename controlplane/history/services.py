@@ -38,6 +38,7 @@ from controlplane.history.requests.sampling import finish
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Resolution, floor
 from controlplane.history.rows import figures_of
 from controlplane.history.statements import rolled_up, throttled_set
+from controlplane.history.store.writing import purge_written
 from controlplane.history.waiting import waited_by_step
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.quotas.figures import figures_keep
@@ -184,3 +185,4 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
         forget(rows, resolution.oldest(now_s), portion_s)
     for ended in (RequestTotal, RequestGap):
         ended.objects.filter(until__lt=HOURS.oldest(now_s)).delete()
+    purge_written(clock=clock)

@@ -21,6 +21,8 @@ SUMS = tuple(f"{name}_sum" for name in MEASURED)
 MAXIMA = tuple(f"{name}_max" for name in MEASURED)
 ROLLED = (*_COUNTS, *SUMS, *MAXIMA, *THROTTLED, *(f"{name}_max" for name in THROTTLED))
 """The columns that are aggregated; those of SET are taken from the last row."""
+LARGEST = (*MAXIMA, *(f"{name}_max" for name in THROTTLED))
+"""Of these the largest; the others are sums."""
 COLUMNS = ("instance", "at", *ROLLED, *SET)
 """Of a minute and an hour, in the order in which `selected` gives them."""
 

@@ -6,6 +6,7 @@ from controlplane.celery import app
 from controlplane.history import services
 from controlplane.history.lag import expiry, rebalances, rolling, sampling
 from controlplane.history.requests import sampling as requests
+from controlplane.history.store import writing
 
 
 @app.task(name="history.sample")
@@ -30,6 +31,12 @@ def history_roll_up() -> None:
 def history_purge() -> None:
     """Remove what has expired. Beat calls it every minute."""
     services.purge()
+
+
+@app.task(name="history.store_write")
+def store_write() -> None:
+    """Write to the metrics store what is due, where there is one. Beat calls it every 20 s."""
+    writing.write()
 
 
 @app.task(name="history.lag_sample")

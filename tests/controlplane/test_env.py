@@ -42,7 +42,8 @@ def test_postgresql_with_everything_said():
      {"SLUICE_DELETION_GRACE_S": "a week"}, {"SLUICE_REST_LIMITS": "key=1"}, {"SLUICE_REST_LIMITS": "key_reads=-1"},
      {"SLUICE_REST_LIMITS": "key_reads"}, {"SLUICE_REST_LIMITS": "key_reads=99999999999"},
      {"SLUICE_CONSOLE_URL": "kafka.example.com"},
-     {"METRICS_URL": "kafka.example.com"}, {"METRICS_URL": "ftp://kafka.example.com"},
+     {"METRICS_URL": "kafka.example.com"}, {"METRICS_URL": "ftp://kafka.example.com"}, {"SLUICE_SCRAPE_URL": "kafka.example.com"},
+     {"METRICS_WRITE_URL": "http://mimir:9009/push"}, {"METRICS_USER": "sluice"},
      {"METRICS_URL": "https://user@kafka.example.com"}, {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(variables):
@@ -57,9 +58,39 @@ def test_links_begin_with_the_address_of_the_console_without_its_last_slash():
     )
     assert Environment.read({}).console_url == ""
     assert (
-        Environment.read({"METRICS_URL": "https://metrics.example.com/"}).metrics_url == "https://metrics.example.com"
+        Environment.read({"SLUICE_SCRAPE_URL": "https://metrics.example.com/"}).scrape_url
+        == "https://metrics.example.com"
     )
+    assert Environment.read({}).scrape_url == ""
+
+
+def test_the_store_of_the_history_has_an_address_and_maybe_another_for_writing():
+    found = Environment.read(
+        {"METRICS_URL": "http://mimir:9009/prometheus/", "METRICS_WRITE_URL": "http://mimir:9009/push"}
+    )
+    assert (found.metrics_url, found.metrics_write_url) == ("http://mimir:9009/prometheus", "http://mimir:9009/push")
     assert Environment.read({}).metrics_url == ""
+
+
+SERVICE = "https://kafka.example.com"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SLUICE_CONSOLE_URL": SERVICE},
+        {"SLUICE_SCRAPE_URL": f"{SERVICE}/"},
+        {"SLUICE_ALLOWED_HOSTS": "localhost, kafka.example.com"},
+    ],
+)
+def test_an_address_to_scrape_from_before_is_refused_with_the_name_of_its_setting_now(variables):
+    with pytest.raises(EnvironmentProblem, match=r"METRICS_URL.*SLUICE_SCRAPE_URL now"):
+        Environment.read({"METRICS_URL": SERVICE, **variables})
+
+
+def test_a_store_may_stand_behind_the_same_name():
+    for url in (f"{SERVICE}:9090", f"{SERVICE}/prometheus"):
+        assert Environment.read({"METRICS_URL": url, "SLUICE_ALLOWED_HOSTS": "kafka.example.com"}).metrics_url == url
 
 
 def test_limits_of_rest_that_are_not_said_are_the_defaults():

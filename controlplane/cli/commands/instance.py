@@ -108,6 +108,8 @@ def history(
     session.output.pages([found], columns("time", *names), readable=_unlimited(found.get("gaps")))
     meaning = "not known" if "gaps" in found else "a gap, or no limit"
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is {meaning}.")
+    if not found.get("is_complete", True):
+        session.output.note("The metrics store does not answer: what only it has of this time is not known.")
 
 
 def _unlimited(gaps: Sequence[Mapping[str, str]] | None) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:

@@ -130,20 +130,21 @@ def broker(request: HttpRequest, cluster: str, broker: int) -> HttpResponse:
         ],
         "measures": [measure.title for measure in NOW.values()],
         "absences": absences_of(found, broker)[:SHOWN_ABSENCES],
-        "charts": _requests(request, found, broker, span),
+        **_requests(request, found, broker, span),
     }
     return render(request, "console/fleet_broker.html", context)
 
 
-def _requests(request: HttpRequest, cluster: PhysicalCluster, broker: int, span: Span) -> list[dict[str, Any]]:
+def _requests(request: HttpRequest, cluster: PhysicalCluster, broker: int, span: Span) -> dict[str, Any]:
     """What all instances asked of it over the same time, and when it went away."""
     chosen = range_times(next(each for each in RANGES if each.name == span.name), SYSTEM_CLOCK.now())
     history = cluster_broker_moved_get(cluster=cluster, broker=broker, start=chosen.start, end=chosen.end)
     if is_empty(history):
-        return []
+        return {"charts": [], "store_away": not history.is_complete}
     went = absences_of(cluster, broker).filter(began_at__gte=history.start, began_at__lt=history.end)
     went_away = went.values_list("began_at", flat=True)[:MOST_MARKS]
-    return all_drawn(request, broker_charts_of(history, chosen, went_away))
+    charts = all_drawn(request, broker_charts_of(history, chosen, went_away))
+    return {"charts": charts, "store_away": not history.is_complete}
 
 
 def _table(cluster: PhysicalCluster, of: str, measure: Measure, span: Span | None) -> Table | None:

@@ -76,6 +76,7 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen:
     return {
         "too_many_marks": MOST_MARKS if len(events) == MOST_MARKS else None,
         "step_s": found.step_s,
+        "store_away": not (found.is_complete and requests.is_complete),
         "charts": all_drawn(request, charts),
         "requests": asked,
         "brokers": brokers_get(instance=instance, start=start, end=end, step_s=step_s) if asked else [],

@@ -154,7 +154,7 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, topic: 
     )
     events = [] if is_empty(found) else events_marked(caller, instance, found)
     charts = [] if is_empty(found) else topic_charts_of(found, chosen, events)
-    return {"step_s": found.step_s, "charts": all_drawn(request, charts)}
+    return {"step_s": found.step_s, "store_away": not found.is_complete, "charts": all_drawn(request, charts)}
 
 
 @require_safe

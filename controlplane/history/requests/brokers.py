@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from controlplane.clusters.models import PhysicalCluster
     from controlplane.history.metrics import Metric
+    from controlplane.history.requests.reading import Counted
     from controlplane.history.resolutions import Plan
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
@@ -92,7 +93,7 @@ def broker_history_get(
         of_step = asked.get(at, Asked())
         if seconds and of_step is not None:
             found[at] = _values(of_step, seconds)
-    return _history(plan, found)
+    return _history(plan, found, known)
 
 
 def cluster_broker_history_get(
@@ -133,7 +134,7 @@ def cluster_broker_moved_get(
         if at < known.known_to and windows:
             seconds = windows * WINDOW_S
             found[at] = {**values_of(of_step, seconds), **carried_of(of_step, windows, seconds)}
-    return _history(plan, found)
+    return _history(plan, found, known)
 
 
 def brokers_get(*, instance: Instance, start: datetime, end: datetime, step_s: int) -> list[BrokerRow]:
@@ -175,9 +176,9 @@ def _values(asked: Asked, seconds: float) -> Values:
     return found
 
 
-def _history(plan: Plan, found: Mapping[int, Values]) -> History:
+def _history(plan: Plan, found: Mapping[int, Values], known: Counted) -> History:
     series = [Series(metric, [found.get(at, {}).get(name) for at in plan.moments]) for name, metric in METRICS.items()]
-    return History.over(plan, series)
+    return History.over(plan, series, is_complete=known.is_complete)
 
 
 def _ms(us: float | None) -> float | None:

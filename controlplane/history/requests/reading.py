@@ -6,21 +6,27 @@ say.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
 from controlplane.history.requests.sampling import LEVELS, mark_name
-from controlplane.history.resolutions import SAMPLES, floor
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
+from controlplane.history.store.client import StoreAway
+from controlplane.history.store.reading import request_rows
+from controlplane.history.store.spans import REQUESTS, parts_of
 from controlplane.instances.models import Instance
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from controlplane.history.models import RequestRow
     from controlplane.history.resolutions import Plan
+    from controlplane.history.store.spans import Part
 
+LOG = logging.getLogger(__name__)
 NOTHING = RequestCounts()
 T = TypeVar("T")
 
@@ -34,6 +40,7 @@ class Counted:
     windows: Mapping[int, int] = field(default_factory=dict)  # in which anything was asked
     missing: Mapping[int, int] = field(default_factory=dict)  # seconds of which nothing is known
     plan: Plan | None = None  # whose steps they are
+    is_complete: bool = True  # False: the metrics store does not answer, and what only it has is not known
 
     def seconds(self, at: int, step_s: int, samples: int) -> int:
         """Of how much of a step anything is known, `samples` of it having been sampled; 0: of nothing."""
@@ -71,24 +78,57 @@ def texts_of(name: str, cluster_id: int, plan: Plan, column: str) -> tuple[Count
 
 
 def read_of(
-    name: str, cluster_id: int, plan: Plan, column: str, read: Callable[[str | None], T]
+    name: str,
+    cluster_id: int,
+    plan: Plan,
+    column: str,
+    read: Callable[[str | None], T],
+    *,
+    topic: str | None = None,
 ) -> tuple[Counted, list[tuple[int, T]]]:
-    """The same, of which what `read` makes of each text is kept alone: they may be thousands, of many kilobytes."""
-    model: type[RequestRow] = RequestSample
-    if plan.resolution is not SAMPLES:
-        model = next(model for model, step_s in reversed(LEVELS) if plan.step_s % step_s == 0)
+    """The same, of which what `read` makes of each text is kept alone: they may be thousands, of many kilobytes.
+
+    What topics moved is asked of `topic` alone: a text from the metrics store has no other.
+    """
     mark = RequestMark.objects.filter(pk=mark_name(cluster_id)).first()
     if mark is None:
         return Counted(plan=plan), []
+    of_rows = plan  # requests have rows of hours also where figures of so late a time are in minutes
+    if plan.resolution is not SAMPLES:
+        of_rows = replace(plan, resolution=HOURS if plan.step_s % HOURS.step_s == 0 else MINUTES)
+    parts = parts_of(of_rows, REQUESTS)
+    model: type[RequestRow] = RequestSample
+    if plan.resolution is not SAMPLES:
+        levels = LEVELS if len(parts) == 1 else LEVELS[:-1]  # a day may begin in the store and end here
+        model = next(model for model, step_s in reversed(levels) if plan.step_s % step_s == 0)
     texts: list[tuple[int, T]] = []
     windows: dict[int, int] = {}
-    rows = model._default_manager.filter(instance=name, at__gte=plan.start, at__lt=plan.end)  # noqa: SLF001
-    for at, count, text in rows.values_list("at", "windows", column).iterator():
-        step = floor(at, plan.step_s)
-        texts.append((step, read(text)))
-        windows[step] = windows.get(step, 0) + count
+    is_complete = True
+
+    def keep(rows: Iterable[tuple[int, int, str | None]]) -> None:
+        for step, count, text in rows:
+            texts.append((step, read(text)))
+            windows[step] = windows.get(step, 0) + count
+
+    for part in parts:
+        if part.store is not None:
+            try:
+                keep(request_rows(name, of_rows, part, column, topic))
+                continue
+            except StoreAway as error:
+                LOG.warning("the metrics store does not answer: %s", error)
+                is_complete = is_complete and part.is_here
+        keep(_rows_here(model, name, plan, part, column))
     known_to = mark.taken + WINDOW_S if model is RequestSample else min(mark.rolled, _rolled_up_to(plan, mark.rolled))
-    return Counted(known_to, {}, windows, _missing(mark.pk, plan), plan), texts
+    return Counted(known_to, {}, windows, _missing(mark.pk, plan), plan, is_complete), texts
+
+
+def _rows_here(
+    model: type[RequestRow], name: str, plan: Plan, part: Part, column: str
+) -> Iterator[tuple[int, int, str | None]]:
+    rows = model._default_manager.filter(instance=name, at__gte=part.start, at__lt=part.end)  # noqa: SLF001
+    for at, count, text in rows.values_list("at", "windows", column).iterator():
+        yield floor(at, plan.step_s), count, text
 
 
 def _rolled_up_to(plan: Plan, nothing: int) -> int:

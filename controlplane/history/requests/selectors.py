@@ -12,6 +12,9 @@ from controlplane.history.requests.figures import latencies, per_s
 from controlplane.history.requests.reading import counted
 from controlplane.history.selectors import MODELS, moment_at, planned
 from controlplane.history.statements import samples_by_step
+from controlplane.history.store.client import StoreAway
+from controlplane.history.store.reading import sample_counts
+from controlplane.history.store.spans import FLOW, parts_of
 from quota.contracts.requests import RequestCounts
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from controlplane.history.resolutions import Plan
     from controlplane.history.selectors import History
+    from controlplane.history.store.spans import Part
     from controlplane.instances.models import Instance
 
 
@@ -42,6 +46,7 @@ class Requests:
     resolution_s: int
     times: list[datetime]
     steps: list[Step | None]
+    is_complete: bool = True  # False: the metrics store does not answer, and what only it has is not known
 
     @property
     def seconds(self) -> int:
@@ -113,11 +118,34 @@ def requests_get(
         seconds = found.seconds(at, plan.step_s, samples.get(at, 0))
         steps.append(Step(moment_at(at), seconds, found.of(at)) if seconds else None)
     times = [moment_at(at) for at in plan.moments]
-    return Requests(moment_at(plan.start), moment_at(plan.end), plan.step_s, plan.resolution.step_s, times, steps)
+    return Requests(
+        moment_at(plan.start),
+        moment_at(plan.end),
+        plan.step_s,
+        plan.resolution.step_s,
+        times,
+        steps,
+        found.is_complete,
+    )
 
 
 def samples_of(instance: str, plan: Plan) -> Mapping[int, int]:
-    """How many there were in each step: where a master did not answer, nothing is known of requests either."""
+    """How many there were in each step: where a master did not answer, nothing is known of requests either.
+
+    Where the metrics store does not answer, those that the database still has.
+    """
+    found: dict[int, int] = {}
+    for part in parts_of(plan, FLOW):
+        try:
+            counts = sample_counts(instance, plan, part) if part.store else _counts_here(instance, plan, part)
+        except StoreAway:  # who asked for requests has said so
+            counts = _counts_here(instance, plan, part)
+        for at, count in counts.items():
+            found[at] = found.get(at, 0) + count
+    return found
+
+
+def _counts_here(instance: str, plan: Plan, part: Part) -> dict[int, int]:
     with connection.cursor() as cursor:
-        cursor.execute(samples_by_step(MODELS[plan.resolution], plan.step_s), [plan.start, plan.end, instance])
+        cursor.execute(samples_by_step(MODELS[plan.resolution], plan.step_s), [part.start, part.end, instance])
         return {int(at): int(count) for at, count in cursor.fetchall()}

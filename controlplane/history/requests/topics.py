@@ -90,7 +90,7 @@ def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
         ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
         return None if text is None else TopicsMoved.from_trusted(ours).of(name), bool(name) and name in ours
 
-    known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read)
+    known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read, topic=name)
     samples = samples_of(instance.pk, plan)
     moved: dict[int, Moved | None] = {}
     is_named = False

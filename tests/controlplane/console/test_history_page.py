@@ -334,7 +334,7 @@ def test_error_codes_of_an_api_are_one_list_that_may_break(page, instance, last)
 
 
 def test_a_prometheus_is_told_the_one_address_and_a_configuration(page, instance, settings):
-    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metrics_url="https://metrics.example.com")
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, scrape_url="https://metrics.example.com")
     text = text_of(page())
     assert f"https://metrics.example.com/api/v1/instances/{instance.id}/prometheus" in text
     assert "job_name: sluice-" in text

@@ -36,7 +36,7 @@ def test_the_configuration_leads_to_the_address(base, scheme, path, target):
 @pytest.fixture
 def said(settings):
     def said(**urls):
-        settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **{"metrics_url": "", "console_url": "", **urls})
+        settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **{"scrape_url": "", "console_url": "", **urls})
 
     said()
     return said
@@ -54,7 +54,7 @@ def test_the_address_is_that_of_metrics_or_of_the_console_or_the_one_that_was_as
     assert target(viewer.api, instance) == ["testserver"]
     said(console_url="https://console.example.com")
     assert target(viewer.api, instance) == ["console.example.com"]
-    said(console_url="https://console.example.com", metrics_url="https://metrics.example.com")
+    said(console_url="https://console.example.com", scrape_url="https://metrics.example.com")
     assert target(viewer.api, instance) == ["metrics.example.com"]
 
 

@@ -1,0 +1,84 @@
+"""Which part of a question the store answers, and the windows that are asked for.
+
+A *span* is a time of which all rows of one length are in the store. There is one for each length, and another after each refusal:
+what the store did not take stays in the database, and is answered from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controlplane.history.models import StoredSpan
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
+from controlplane.history.store.client import store_installed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controlplane.history.resolutions import Plan, Resolution
+    from controlplane.history.store.client import Store
+
+FLOW: Mapping[Resolution, str] = {MINUTES: "minutes", HOURS: "hours"}
+REQUESTS: Mapping[Resolution, str] = {MINUTES: "request minutes", HOURS: "request hours"}
+"""What spans are called in the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """[start, end) of a question. `store`: it answers this part; None: the database does.
+
+    `is_here`: the database still has all of its rows as well.
+    """
+
+    start: int
+    end: int
+    store: Store | None = None
+    is_here: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of `range_s` that end at `first_end`, and so on every `step_s` up to `last_end`."""
+
+    first_end: int
+    last_end: int
+    step_s: int
+    range_s: int
+
+
+def parts_of(plan: Plan, names: Mapping[Resolution, str]) -> list[Part]:
+    """A question in the order of time: its parts touch each other."""
+    whole = [Part(plan.start, plan.end)]
+    store = None if plan.resolution is SAMPLES else store_installed()
+    if store is None:
+        return whole
+    spans = StoredSpan.objects.filter(
+        store=store.digest, name=names[plan.resolution], until__gt=plan.start, at__lt=plan.end
+    ).order_by("at")
+    found, done = [], plan.start
+    for at, until, purged in spans.values_list("at", "until", "purged"):
+        start, end = max(at, done), min(until, plan.end)
+        if start >= end:
+            continue
+        if start > done:
+            found.append(Part(done, start))
+        found.append(Part(start, end, store, is_here=start >= purged))
+        done = end
+    if done < plan.end:
+        found.append(Part(done, plan.end))
+    return found
+
+
+def windows_of(start: int, end: int, step_s: int) -> Iterator[Windows]:
+    """Steps of [start, end): those that are whole at once, the first and the last by themselves where they are not."""
+    if start % step_s:
+        first = min(end, floor(start, step_s) + step_s)
+        yield Windows(first, first, step_s, first - start)
+        start = first
+    whole = floor(end, step_s)
+    if whole > start:
+        yield Windows(start + step_s, whole, step_s, step_s)
+        start = whole
+    if end > start:
+        yield Windows(end, end, step_s, end - start)
