@@ -41,6 +41,8 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         context["menu_open"], context["tabs_open"] = frozenset(), frozenset()
         if caller.organisation.is_in_use:
             context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
+    elif user is not None and user.is_authenticated and user.is_staff:
+        context["by_cli"] = _operators_command(request)
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)
@@ -54,6 +56,12 @@ def _command(request: HttpRequest) -> str | None:
     if match is None or (match.url_name in CHANGING and not request.caller.may_change):  # type: ignore[attr-defined]
         return None
     return command_of(match.url_name, match.kwargs, request.GET)
+
+
+def _operators_command(request: HttpRequest) -> str | None:
+    """The same of an operator's page."""
+    match = request.resolver_match
+    return None if match is None else command_of(match.url_name, match.kwargs, request.GET)
 
 
 def theme_of(request: HttpRequest) -> str:
