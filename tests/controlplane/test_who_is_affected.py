@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from controlplane.alarms.models import Alarm, Receiver
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.rebalancing.models import Rebalance, RebalanceMove
 
 from .alarms.rows import alarm_row, receiver_row
@@ -46,6 +49,7 @@ def test_draining_a_cluster_names_what_has_to_leave(operator, instance):
 def test_carrying_out_a_rebalance_names_whose_partitions_move(operator, instance):
     row = rebalance_row(instance.cluster, moves=3)
     RebalanceMove.objects.filter(rebalance=row).update(instance=instance.id)
+    Rebalance.objects.filter(pk=row.pk).update(expires_at=SYSTEM_CLOCK.now() + timedelta(hours=1))
     url = f"/api/v1/rebalances/{row.id}/actions?dry_run=true"
     assert affected(operator.api.post(url, {"action": "carry_out"})) == {"instances": [instance.id]}
     assert affected(operator.api.post(url, {"action": "cancel"})) == {}

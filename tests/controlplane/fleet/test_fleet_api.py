@@ -136,9 +136,8 @@ class TestOrganisations:
 class TestOperations:
     def test_of_everybody_and_of_the_service(self, operator, alice, instance):
         now = SYSTEM_CLOCK.now()
-        own = Operation.objects.create(
-            id="op-oftheservice", organisation=None, kind="rebalance", target="reb-1", created_at=now, runnable_at=now
-        )
+        own = Operation(id="op-oftheservice", kind="rebalance", target="reb-1", created_at=now, runnable_at=now)
+        own.save(force_insert=True)
         items = operator.api.get(f"{FLEET}/operations", {"sort": "-created_at"}).json()["items"]
         assert items[0]["id"] == own.id
         assert {each["organisation_id"] for each in items} == {None, alice.organisation.id}
@@ -186,7 +185,14 @@ class TestBrokers:
 class TestHeat:
     def test_numbers_of_brokers_over_time(self, operator, instance):
         at = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
-        BrokerSample.objects.create(cluster=instance.cluster, broker=1, at=at, leaders=12)
+        flow = dict.fromkeys(
+            (
+                "produce_bytes_per_s", "produce_allocated_bytes_per_s", "consume_bytes_per_s",
+                "consume_allocated_bytes_per_s", "instances",
+            ),
+            1,
+        )  # fmt: skip
+        BrokerSample.objects.create(cluster=instance.cluster.pk, broker=1, at=at, reporting=True, leaders=12, **flow)
         shown = operator.api.get(f"{FLEET}/heat", {"measure": "leaders"}).json()
         assert (shown["unit"], len(shown["columns"]), shown["rows"][0]["id"]) == ("count", 60, "1")
         assert 12 in shown["rows"][0]["values"]
