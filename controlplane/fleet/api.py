@@ -221,12 +221,13 @@ class FleetBrokersApi(APIView):
         named, state = filters.text_of(request, "cluster"), filters.choice_of(request, "state", listing.BROKER_STATES)
         order = sorting.order_of(request, BROKERS_SORTED)
         found = listing.brokers([cluster_named(named)] if named else cluster_list())
-        items = [each for each in found if state in ("", each["state"])]
+        items = sorted((each for each in found if state in ("", each["state"])), key=_place_of)
         if order is None:
             page, following = pagination.items_page(request, items, _place_of)
         else:
+            field = order.field
             page, following = sorting.items_page(
-                request, items, order, value=lambda each: _sortable(each[order.field]), key=_place_of
+                request, items, order, value=lambda each: _sortable(each[field]), key=_place_of
             )
         return Response(pagination.body(list(FleetBrokerSerializer(page, many=True).data), following))
 
