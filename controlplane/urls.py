@@ -24,6 +24,7 @@ from controlplane.budgets import api as budgets
 from controlplane.ckafka_api import api as ckafka_api
 from controlplane.cli.segments import name_of, segment_of
 from controlplane.connections import api as connections
+from controlplane.fleet import api as fleet
 from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.history import api as history
@@ -138,9 +139,17 @@ urlpatterns = [
     path(f"{ORGANISATION}/deletion", organisations.OrganisationDeletionApi.as_view()),
     path(f"{ORGANISATION}/caps", admission.OrganisationCapsApi.as_view()),
     path(f"{V1}/capacity", admission.CapacityApi.as_view()),
+    path(f"{V1}/fleet/instances", fleet.FleetInstancesApi.as_view()),
+    path(f"{V1}/fleet/instances/<id:instance_id>", fleet.FleetInstanceApi.as_view()),
+    path(f"{V1}/fleet/organisations", fleet.FleetOrganisationsApi.as_view()),
+    path(f"{V1}/fleet/operations", fleet.FleetOperationsApi.as_view()),
+    path(f"{V1}/fleet/brokers", fleet.FleetBrokersApi.as_view()),
+    path(f"{V1}/fleet/heat", fleet.HeatApi.as_view()),
+    path(f"{V1}/fleet/problems", fleet.FleetProblemsApi.as_view()),
     path(f"{V1}/zones", clusters.ZonesApi.as_view()),
     path(f"{V1}/clusters", clusters.ClustersApi.as_view()),
     path(CLUSTER, clusters.ClusterApi.as_view()),
+    path(f"{CLUSTER}/brokers/<int:broker>", fleet.ClusterBrokerApi.as_view()),
     path(f"{CLUSTER}/brokers/<int:broker>/history", history.ClusterBrokerHistoryApi.as_view()),
     path(f"{CLUSTER}/events", clusters.ClusterEventsApi.as_view()),
     path(f"{CLUSTER}/leaving", clusters.ClusterLeavingApi.as_view()),
@@ -227,6 +236,10 @@ urlpatterns = [
     path(f"{V1}/credit-notes/<id:note>/pdf", billing.CreditNotePdfApi.as_view()),
     path(f"{V1}/credit-notes/<id:note>/focus.csv", billing.CreditNoteFocusApi.as_view()),
     path(f"{ORGANISATION}/invoices/<id:number>/credit-notes", billing.InvoiceCreditNotesApi.as_view()),
+    path(f"{ORGANISATION}/credit-notes/<id:note>/pdf", billing.CreditNoteOfAnyPdfApi.as_view()),
+    path(f"{V1}/taxes", billing.TaxesApi.as_view()),
+    path(f"{V1}/metering/losses", metering.LossesApi.as_view()),
+    path(f"{V1}/metering/losses/<int:loss_id>/settle", metering.LossSettleApi.as_view()),
     path(f"{V1}/metering/months", billing.WaitingMonthsApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering/fold", metering.FoldApi.as_view()),

@@ -23,13 +23,15 @@ from controlplane.accounts.service_account_serializers import (
     ServiceAccountPageSerializer,
     ServiceAccountSerializer,
 )
-from controlplane.api import dry_runs, filters, pagination, sorting
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
     from rest_framework.request import Request
+
+    from controlplane.accounts.models import ServiceAccount
 
 TAGS = ["account"]
 SORTED = {name: name for name in ("name", "created_at")}
@@ -48,6 +50,10 @@ def _keys_changed(request: Request, ids: Mapping[str, Any], changed: Collection[
 
 def _keys_revoked(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
     return touching.by_deleting_account(organisation=caller_of(request).organisation, **ids)
+
+
+def _shown(account: ServiceAccount) -> dict[str, Any]:
+    return dict(ServiceAccountSerializer(account).data)
 
 
 class ServiceAccountsApi(APIView):
@@ -79,30 +85,43 @@ class ServiceAccountApi(APIView):
 
     permission_classes = (OwnerPermission,)
 
-    @extend_schema(responses=ServiceAccountSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: ServiceAccountSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, service_account_id: str) -> Response:
         """One service account."""
         found = selectors.service_account_get(
             organisation=caller_of(request).organisation, service_account_id=service_account_id
         )
-        return Response(ServiceAccountSerializer(found).data)
+        return preconditions.answer(request, _shown(found))
 
-    @extend_schema(request=ServiceAccountChangeSerializer, responses=ServiceAccountSerializer, tags=TAGS)
+    @extend_schema(
+        request=ServiceAccountChangeSerializer,
+        responses=ServiceAccountSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed(touches=_keys_changed)
     def patch(self, request: Request, service_account_id: str) -> Response:
         """Rename it, give it another role, disable or enable it; owners decide. It holds from the next request on."""
         body = ServiceAccountChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         changed = service_accounts.service_account_change(
-            **owner_of(request), service_account_id=service_account_id, **body.validated_data
+            **owner_of(request),
+            service_account_id=service_account_id,
+            check=preconditions.check_of(request, _shown),
+            **body.validated_data,
         )
-        return Response(ServiceAccountSerializer(changed).data)
+        return preconditions.answer(request, _shown(changed))
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed(touches=_keys_revoked)
     def delete(self, request: Request, service_account_id: str) -> Response:
         """End it; its keys are revoked for good. Owners decide."""
-        service_accounts.service_account_delete(**owner_of(request), service_account_id=service_account_id)
+        check = preconditions.check_of(request, _shown)
+        service_accounts.service_account_delete(**owner_of(request), service_account_id=service_account_id, check=check)
         return Response(status=204)
 
 

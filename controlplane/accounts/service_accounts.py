@@ -30,6 +30,8 @@ from controlplane.core.text import name_checked, text_checked
 from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.accounts.models import User
     from controlplane.tenants.models import CustomRole, Organisation
 
@@ -82,10 +84,13 @@ def service_account_change(
     by: User,
     service_account_id: str,
     with_key: ApiKey | None = None,
+    check: Callable[[ServiceAccount], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
     **changes: Any,
 ) -> ServiceAccount:
     """Another `name`, `description`, `role` or `custom_role` (an id), or `disabled`; what is left out stays.
+
+    `check` is told the service account that is to be another.
 
     Raises NotFound, Invalid, Forbidden, AlreadyExists.
     """
@@ -93,6 +98,8 @@ def service_account_change(
     if not changes:
         raise Invalid("nothing to change: give one or more of name, description, role, custom_role, disabled")
     found = service_account_get(organisation=organisation, service_account_id=service_account_id)
+    if check is not None:
+        check(found)
     disabled = changes.pop("disabled", None)
     custom_role = changes.pop("custom_role", None)
     if custom_role is not None and "role" in changes:
@@ -123,11 +130,14 @@ def service_account_delete(
     by: User,
     service_account_id: str,
     with_key: ApiKey | None = None,
+    check: Callable[[ServiceAccount], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """End it, and revoke its keys. Raises NotFound, Forbidden."""
+    """End it, and revoke its keys. `check` is told the service account. Raises NotFound, Forbidden."""
     services.owner_lock(organisation=organisation, user=by, with_key=with_key)
     found = service_account_get(organisation=organisation, service_account_id=service_account_id)
+    if check is not None:
+        check(found)
     keys = ApiKey.objects.for_organisation(organisation).filter(service_account=found, revoked_at=None)
     for key_id in keys.values_list("pk", flat=True):
         services.api_key_revoke(organisation=organisation, actor=by.email, key_id=key_id, clock=clock)

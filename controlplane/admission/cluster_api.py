@@ -20,18 +20,26 @@ from controlplane.admission.cluster_serializers import (
     ZonePageSerializer,
 )
 from controlplane.admission.retiring import cluster_set
-from controlplane.api import dry_runs
+from controlplane.api import dry_runs, preconditions
+from controlplane.clusters.models import ClusterState
 from controlplane.clusters.registering import cluster_register
 from controlplane.clusters.selectors import cluster_events
 from controlplane.clusters.services import cluster_named, clusters_known
+from controlplane.core.dry_runs import affected
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from rest_framework.request import Request
 
     from controlplane.admission.places import Place
+    from controlplane.clusters.models import PhysicalCluster
+    from controlplane.core.dry_runs import Affected
 
 TAGS = ["operators"]
 MOST_EVENTS = 100
+SETTINGS = ("name", "state", "zones", "zookeeper_hosts", "capacity")
+"""Of a cluster, what people set."""
 HOW_TO_LEAVE = (
     "Nothing is moved by itself: for each of these a new instance is bought, the mirror copies topics and offsets of groups "
     "into it while clients go on, clients are given its address, and the old one is deleted (docs/runbooks/clusters.md)."
@@ -60,20 +68,36 @@ class ClustersApi(APIView):
         return Response(ClusterSerializer(shown(place)).data, status=201)
 
 
+def _who_has_to_leave(request: Request, ids: Mapping[str, Any], changed: Collection[str]) -> Iterable[Affected]:
+    """Instances on a cluster that is to be drained."""
+    body: Any = request.data
+    if "state" not in changed or body.get("state") != ClusterState.DRAINING:
+        return ()
+    rows = places.leaving(cluster_named(ids["cluster"]))
+    return affected("instances", (each.instance.id for each in rows), "have to be moved away; nothing moves by itself")
+
+
 class ClusterApi(APIView):
     """/api/v1/clusters/{cluster}."""
 
     permission_classes: ClassVar = [OperatorPermission]
 
-    @extend_schema(responses=ClusterSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: ClusterSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, cluster: str) -> Response:
         """One cluster."""
-        del request
-        (place,) = places.places_of([cluster_named(cluster)])
-        return Response(ClusterSerializer(shown(place)).data)
+        return _answer(request, cluster_named(cluster))
 
-    @extend_schema(request=ClusterChangeSerializer, responses=ClusterSerializer, tags=TAGS)
-    @dry_runs.rehearsed()
+    @extend_schema(
+        request=ClusterChangeSerializer,
+        responses=ClusterSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
+    @dry_runs.rehearsed(touches=_who_has_to_leave)
     def patch(self, request: Request, cluster: str) -> Response:
         """Other zones, another capacity, or another state: cordoned, draining, retired, open again. What is there stays there."""
         body = ClusterChangeSerializer(data=request.data)
@@ -81,10 +105,23 @@ class ClusterApi(APIView):
         changes = dict(body.validated_data)
         reason = changes.pop("reason")
         changed = cluster_set(
-            cluster=cluster_named(cluster), actor=caller_of(request).actor, changes=changes, reason=reason
+            cluster=cluster_named(cluster),
+            actor=caller_of(request).actor,
+            changes=changes,
+            reason=reason,
+            check=preconditions.check_of(request, _settings),
         )
-        (place,) = places.places_of([changed])
-        return Response(ClusterSerializer(shown(place)).data)
+        return _answer(request, changed)
+
+
+def _settings(cluster: PhysicalCluster) -> dict[str, Any]:
+    """What people set of it: what is sold and who is there comes and goes by itself."""
+    return {name: getattr(cluster, name) for name in SETTINGS}
+
+
+def _answer(request: Request, cluster: PhysicalCluster) -> Response:
+    (place,) = places.places_of([cluster])
+    return preconditions.answer(request, dict(ClusterSerializer(shown(place)).data), _settings(cluster))
 
 
 class ClusterEventsApi(APIView):
@@ -128,9 +165,8 @@ class ZonesApi(APIView):
 def shown(place: Place) -> dict[str, Any]:
     """A cluster as REST has it."""
     cluster = place.cluster
-    members = {name: getattr(cluster, name) for name in ("name", "state", "zones", "zookeeper_hosts", "capacity")}
     return {
-        **members,
+        **_settings(cluster),
         "instances": place.instances,
         "brokers": place.brokers,
         "brokers_there": place.there,

@@ -19,23 +19,32 @@ from controlplane.core.errors import Conflict
 from controlplane.instances.models import Instance, InstanceState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def cluster_set(
-    *, cluster: PhysicalCluster, actor: str, changes: Mapping[str, Any], reason: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    cluster: PhysicalCluster,
+    actor: str,
+    changes: Mapping[str, Any],
+    reason: str,
+    check: Callable[[PhysicalCluster], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> PhysicalCluster:
     """As `cluster_change`; and retired, where that can be. Raises Invalid, Conflict, AlreadyExists."""
+    asked: dict[str, Any] = {"cluster": cluster, "actor": actor, "changes": changes, "reason": reason}
     if changes.get("state") != ClusterState.RETIRED:
-        return cluster_change(cluster=cluster, actor=actor, changes=changes, reason=reason, clock=clock)
+        return cluster_change(**asked, check=check, clock=clock)
     with transaction.atomic():
         # All of them are held: two that are retired at once must not each take the other for the one that is left. Whoever
         # buys holds the row of his cluster, so nobody comes to this one meanwhile.
         rows = list(PhysicalCluster.objects.select_for_update().order_by("pk"))
+        if check is not None:
+            check(next(row for row in rows if row.pk == cluster.pk))  # before it is said why it cannot be
         problem = _problem_of_retiring(cluster.pk, rows, clock)
         if problem is not None:
             raise Conflict(problem, code="cluster_in_use")
-        return cluster_change(cluster=cluster, actor=actor, changes=changes, reason=reason, clock=clock)
+        return cluster_change(**asked, clock=clock)
 
 
 def _problem_of_retiring(key: int, rows: list[PhysicalCluster], clock: Clock) -> str | None:

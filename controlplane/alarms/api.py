@@ -35,12 +35,16 @@ from controlplane.alarms.serializers import (
 )
 from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.api.ranges import span_of
+from controlplane.core.dry_runs import affected
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from rest_framework.request import Request
 
     from controlplane.alarms.events import Event
     from controlplane.alarms.models import Alarm, Receiver
+    from controlplane.core.dry_runs import Affected
 
 TAGS = ["alarms"]
 NOT_STORED = {"Cache-Control": "no-store"}
@@ -222,6 +226,14 @@ class ReceiversApi(APIView):
         return Response(_with_secret(made, secret), status=201, headers=NOT_STORED)
 
 
+def _alarms_of_receiver(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> Iterable[Affected]:
+    """Alarms that tell it something now."""
+    organisation = caller_of(request).organisation
+    rows = selectors.alarm_list(organisation=organisation, instance_id=ids["instance_id"])
+    names = sorted(alarm.id for alarm in rows if ids["receiver_id"] in alarm.receivers)
+    return affected("alarms", names, "no longer tell it; one that has no other receiver tells nobody")
+
+
 class ReceiverApi(APIView):
     """/api/v1/instances/{id}/receivers/{receiver_id}."""
 
@@ -233,7 +245,7 @@ class ReceiverApi(APIView):
         return Response(ReceiverSerializer(row, context={"may_change": caller.may_change_in(ALARMS)}).data)
 
     @extend_schema(responses={204: None}, tags=TAGS)
-    @dry_runs.rehearsed()
+    @dry_runs.rehearsed(touches=_alarms_of_receiver)
     def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """No message goes there any more, those that wait included."""
         receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id)

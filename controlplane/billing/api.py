@@ -42,6 +42,8 @@ from controlplane.billing.serializers import (
     MonthCostSerializer,
     OrganisationCostSerializer,
     RawComparedSerializer,
+    TaxPageSerializer,
+    TaxSerializer,
     TopicCostsSerializer,
     UserCostsSerializer,
     VerificationSerializer,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from django.http import HttpResponse
     from rest_framework.request import Request
 
-    from controlplane.billing.models import CreditNote, Invoice, MeteringWaiver, MonthCost
+    from controlplane.billing.models import CreditNote, Invoice, MeteringWaiver, MonthCost, TaxRate
     from controlplane.billing.pricing.credited_taxes import CreditedTax
     from controlplane.billing.pricing.rating import Used
     from controlplane.billing.pricing.sharing import Part, Shares, UserUsed
@@ -386,6 +388,48 @@ class InvoiceCreditNotesApi(APIView):
             actor=caller_of(request).actor,
         )
         return Response(_notes([note])[0], status=201)
+
+
+class CreditNoteOfAnyPdfApi(APIView):
+    """/api/v1/organisations/{id}/credit-notes/{note}/pdf."""
+
+    @extend_schema(
+        responses={
+            (200, PDF): OpenApiResponse(
+                OpenApiTypes.BINARY, description="one credit note, on as many pages as it needs"
+            )
+        },
+        tags=["operators"],
+    )
+    def get(self, request: Request, organisation_id: str, note: str) -> HttpResponse:
+        """Any organisation's credit note as a PDF. The organisation is told so."""
+        return note_pdf_answer(
+            organisation=organisation_asked(request, organisation_id, InvoiceCreditNotesApi.refusal), number=note
+        )
+
+
+class TaxesApi(APIView):
+    """/api/v1/taxes."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(
+        responses=TaxPageSerializer,
+        parameters=[filters.text_parameter("organisation_id", "only this organisation's"), *pagination.PARAMETERS],
+        tags=["operators"],
+    )
+    def get(self, request: Request) -> Response:
+        """Taxes that were ever set, of everybody and of organisations; the last set first. `manage.py taxes` sets one."""
+        rows, organisation_id = selectors.tax_list().order_by("-pk"), filters.text_of(request, "organisation_id")
+        if organisation_id:
+            rows = rows.filter(organisation_id=organisation_id)
+
+        def fetch(after: Any, limit: int) -> list[TaxRate]:
+            return list(rows[:limit] if after is None else rows.filter(pk__lt=after[0])[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.pk,), shape=(int,))
+        items = cast("list[Any]", TaxSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
 
 
 class WaitingMonthsApi(APIView):

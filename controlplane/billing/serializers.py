@@ -314,6 +314,25 @@ class WaitingMonthPageSerializer(serializers.Serializer[Any]):
     items = WaitingMonthSerializer(many=True)
 
 
+class TaxSerializer(serializers.Serializer[Any]):
+    """The tax on invoices from a month on."""
+
+    id = serializers.IntegerField()
+    organisation_id = serializers.CharField(allow_null=True, help_text="null: everybody's")
+    month = serializers.CharField(help_text="the first")
+    name = serializers.CharField(help_text="as invoices call it")
+    rate = serializers.DecimalField(None, None, help_text="a share, as text: 0.06; 0: exempt")
+    actor = serializers.CharField()
+    at = serializers.DateTimeField()
+
+
+class TaxPageSerializer(serializers.Serializer[Any]):
+    """Taxes, a page at a time."""
+
+    items = TaxSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
 class WaiverRequestSerializer(StrictSerializer):
     """What shall not wait for metering."""
 

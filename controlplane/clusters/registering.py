@@ -29,7 +29,7 @@ from quota.contracts.addresses import checked_address
 from quota.contracts.instance import ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -95,9 +95,12 @@ def cluster_change(
     actor: str,
     changes: Mapping[str, Any],
     reason: str,
+    check: Callable[[PhysicalCluster], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> PhysicalCluster:
     """Other zones, another capacity, or another state. What is on the cluster stays there, whatever is said.
+
+    `check` is told the cluster while its row is held.
 
     Raises Invalid, and AlreadyExists where one that was retired is taken back and has been registered again under another name.
 
@@ -121,14 +124,21 @@ def cluster_change(
         present = PhysicalCluster.objects.get(pk=cluster.pk)
         if present.state == ClusterState.RETIRED:  # before the transaction, as in `cluster_register`
             _refuse_same(present.address.zookeeper_hosts, but=present)
-    return _changed(cluster, actor, changes, reason, clock)
+    return _changed(cluster, actor, changes, reason, check, clock)
 
 
 @transaction.atomic
 def _changed(
-    cluster: PhysicalCluster, actor: str, changes: Mapping[str, Any], reason: str, clock: Clock
+    cluster: PhysicalCluster,
+    actor: str,
+    changes: Mapping[str, Any],
+    reason: str,
+    check: Callable[[PhysicalCluster], None] | None,
+    clock: Clock,
 ) -> PhysicalCluster:
     row = PhysicalCluster.objects.select_for_update().get(pk=cluster.pk)
+    if check is not None:
+        check(row)
     wanted = {**changes, **({"zones": sorted(set(changes["zones"]))} if "zones" in changes else {})}
     detail = {
         member: {"from": getattr(row, member), "to": value}

@@ -143,6 +143,23 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "organisation_audit": ("audit",),
     "organisation_audit_file": ("audit --csv",),
     "organisation_audit_verify": ("audit-verify",),
+    "fleet": ("fleet instances",),
+    "fleet_allocation": ("fleet instances",),
+    "fleet_quota_report": ("fleet quota-report",),
+    "fleet_jobs": ("job list",),
+    "fleet_metering": ("metering brokers",),
+    "fleet_invoices": ("metering months",),
+    "fleet_credit_notes": ("fleet credit", "=my-organisation", "=my-invoice"),
+    "fleet_capacity": ("fleet capacity",),
+    "fleet_clusters": ("cluster list",),
+    "fleet_cluster": ("cluster show", "cluster"),
+    "fleet_broker": ("cluster broker", "cluster", "broker"),
+    "fleet_by_itself": ("cluster rebalancing", "cluster"),
+    "fleet_heat": ("fleet heat",),
+    "fleet_rebalancing": ("rebalance list",),
+    "fleet_rebalance": ("rebalance show", "rebalance_id"),
+    "fleet_organisation": ("fleet caps", "owner_id"),
+    "fleet_instance": ("fleet instance", _I),
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 

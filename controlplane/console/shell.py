@@ -45,8 +45,10 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         if "instances" in context["menu_open"]:
             context["palette_at"] = reverse("console:palette", args=[caller.organisation.id])
             context["results_at"] = reverse("console:search", args=[caller.organisation.id])
-    elif _is_of_operators(request, user):
-        context["palette_at"] = context["results_at"] = reverse("console:fleet_search")
+    elif user is not None and user.is_authenticated and user.is_staff:
+        context["by_cli"] = _operators_command(request)
+        if _is_of_the_fleet(request):
+            context["palette_at"] = context["results_at"] = reverse("console:fleet_search")
     if user is not None:
         context["user"] = user
         context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)
@@ -54,10 +56,10 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     return context
 
 
-def _is_of_operators(request: HttpRequest, user: User | None) -> bool:
-    """Whether the page is one of theirs, and looked at by one."""
+def _is_of_the_fleet(request: HttpRequest) -> bool:
+    """Whether the page is one of operators' own."""
     name = request.resolver_match.url_name if request.resolver_match else None
-    return bool(user is not None and user.is_authenticated and user.is_staff and (name or "").startswith("fleet"))
+    return (name or "").startswith("fleet")
 
 
 def _command(request: HttpRequest) -> str | None:
@@ -66,6 +68,12 @@ def _command(request: HttpRequest) -> str | None:
     if match is None or (match.url_name in CHANGING and not request.caller.may_change):  # type: ignore[attr-defined]
         return None
     return command_of(match.url_name, match.kwargs, request.GET)
+
+
+def _operators_command(request: HttpRequest) -> str | None:
+    """The same of an operator's page."""
+    match = request.resolver_match
+    return None if match is None else command_of(match.url_name, match.kwargs, request.GET)
 
 
 def theme_of(request: HttpRequest) -> str:

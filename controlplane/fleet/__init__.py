@@ -5,4 +5,7 @@ heat       from numbers to levels and outlines that a page draws (pure)
 models     a sample of each broker, each minute
 services   taking them, forgetting them
 selectors  brokers over time, instances over time, instances by broker
+listing    everybody's instances, organisations, operations; every broker
+problems   what is the matter anywhere
+serializers, api  REST of all that
 """

@@ -12,13 +12,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination
 from controlplane.api.ranges import range_of
 from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
-from controlplane.metering import finality, folding, jobs, selectors
+from controlplane.metering import finality, folding, jobs, selectors, services
 from controlplane.metering.serializers import (
     BrokerHoursPageSerializer,
     BrokerHoursSerializer,
@@ -28,6 +28,8 @@ from controlplane.metering.serializers import (
     JobRunRequestSerializer,
     JobRunSerializer,
     JobSerializer,
+    LossPageSerializer,
+    LossSerializer,
     MeteringStatusSerializer,
     ReconciliationPageSerializer,
     ReconciliationSerializer,
@@ -38,9 +40,11 @@ from controlplane.metering.serializers import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
 
-    from controlplane.metering.models import Difference, Reconciliation
+    from controlplane.metering.models import Difference, Loss, Reconciliation
 
 TAGS = ["usage"]
 RANGE = [
@@ -48,6 +52,11 @@ RANGE = [
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
 ]
 OF_RUN = OpenApiParameter("reconciliation", OpenApiTypes.INT, description="the id of a run; default: all that are kept")
+LOSSES_ASKED = [
+    filters.choice_parameter("settled", filters.YES_NO, "false: only those that usage waits for"),
+    filters.text_parameter("cluster", "only those of this physical cluster"),
+    *pagination.PARAMETERS,
+]
 HOURS_PER_PAGE = 1000
 """A month and more: whoever draws one needs one page."""
 
@@ -115,6 +124,44 @@ class MeteredBrokersApi(APIView):
         ]
         items = cast("list[Any]", BrokerHoursSerializer(found, many=True).data)  # a list, with many=True
         return Response({"items": items})
+
+
+class LossesApi(APIView):
+    """/api/v1/metering/losses."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=LossPageSerializer, parameters=LOSSES_ASKED, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Records of usage that were gone before they were read, the last found first. Usage waits until each is settled."""
+        rows = selectors.losses(
+            is_settled=filters.yes_or_no(request, "settled"), cluster=filters.text_of(request, "cluster")
+        )
+
+        def fetch(after: Any, limit: int) -> list[Loss]:
+            return list(rows[:limit] if after is None else rows.filter(pk__lt=after[0])[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.pk,), shape=(int,))
+        items = cast("list[Any]", LossSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
+
+
+def _loss(_view: APIView, _request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(LossSerializer(selectors.loss_get(ids["loss_id"])).data)
+
+
+class LossSettleApi(APIView):
+    """/api/v1/metering/losses/{id}/settle."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(request=None, responses=LossSerializer, tags=["operators"])
+    @dry_runs.rehearsed(of=_loss)
+    def post(self, request: Request, loss_id: int) -> Response:
+        """No usage is missing by it, or what is missing shall not be billed: usage waits for it no longer. The first stands."""
+        found = selectors.loss_get(loss_id)
+        services.loss_settle(loss_id=found.pk, actor=caller_of(request).actor)
+        return Response(LossSerializer(selectors.loss_get(loss_id)).data)
 
 
 class FoldApi(APIView):

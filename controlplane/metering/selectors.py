@@ -19,6 +19,7 @@ from django.db.models import Count, Min, Sum
 
 from controlplane.clusters.models import ClusterState
 from controlplane.clusters.services import cluster_list, clusters_known
+from controlplane.core.errors import NotFound
 from controlplane.metering import finality
 from controlplane.metering.elastic import unread_since
 from controlplane.metering.jobs import reported_to
@@ -579,6 +580,26 @@ def losses_open(cluster: str | None = None) -> QuerySet[Loss]:
     """What nobody has judged yet, oldest first: of a cluster, or (None) of all."""
     rows = Loss.objects.filter(settled_at=None).order_by("pk")
     return rows if cluster is None else rows.filter(cluster=cluster)
+
+
+MOST_KEY = 2**63
+"""No row has a larger one, and no database is asked for it."""
+
+
+def losses(*, is_settled: bool | None = None, cluster: str = "") -> QuerySet[Loss]:
+    """All that were found, the last first: those that somebody has judged, or nobody (None: both), and of a cluster."""
+    rows = Loss.objects.order_by("-pk")
+    if is_settled is not None:
+        rows = rows.filter(settled_at__isnull=not is_settled)
+    return rows.filter(cluster=cluster) if cluster else rows
+
+
+def loss_get(loss_id: int) -> Loss:
+    """One of them. Raises NotFound."""
+    found = Loss.objects.filter(pk=loss_id).first() if loss_id < MOST_KEY else None
+    if found is None:
+        raise NotFound("there is no such loss")
+    return found
 
 
 def losses_settled(most: int = 20) -> QuerySet[Loss]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -136,6 +138,32 @@ class BrokerWaiverRequestSerializer(serializers.Serializer[Any]):
     """Why."""
 
     reason = serializers.CharField(max_length=1000)
+
+
+class LossSerializer(serializers.Serializer[Any]):
+    """Records of usage that were gone before they were read. Usage may be missing until somebody has judged it."""
+
+    id = serializers.IntegerField()
+    cluster = serializers.CharField()
+    detail = serializers.CharField(source="sentence", help_text="what is missing")
+    partition = serializers.IntegerField(help_text="of `__usage`; -1: the whole topic")
+    start_offset = serializers.IntegerField()
+    end_offset = serializers.IntegerField(help_text="not included")
+    found_at = serializers.SerializerMethodField()
+    settled_at = serializers.DateTimeField(allow_null=True, help_text="null: usage waits for it")
+    settled_by = serializers.CharField(help_text="empty: nobody has")
+
+    @extend_schema_field(OpenApiTypes.DATETIME)
+    def get_found_at(self, loss: Any) -> datetime:
+        """When the meter noticed."""
+        return moment_of(loss.found_at_ms)
+
+
+class LossPageSerializer(serializers.Serializer[Any]):
+    """Losses, a page at a time."""
+
+    items = LossSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
 
 
 class ReconciliationSerializer(serializers.Serializer[Any]):

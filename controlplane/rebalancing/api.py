@@ -9,12 +9,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import OperatorPermission, caller_of
-from controlplane.api import dry_runs, filters, pagination
+from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.clusters.services import cluster_named
-from controlplane.core.dry_runs import NOTHING_MOVES, Moving
+from controlplane.core.dry_runs import NOTHING_MOVES, Moving, affected
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.rebalancing import automatic, kept, selectors, services
-from controlplane.rebalancing.models import RebalanceState
+from controlplane.rebalancing.models import MoveState, RebalanceState
 from controlplane.rebalancing.serializers import (
     BalanceRuleChangeSerializer,
     BalanceRuleSerializer,
@@ -30,11 +30,12 @@ from controlplane.rebalancing.serializers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from rest_framework.request import Request
 
-    from controlplane.rebalancing.models import Rebalance, RebalanceMove
+    from controlplane.core.dry_runs import Affected
+    from controlplane.rebalancing.models import BalanceRule, Rebalance, RebalanceMove
 
 TAGS = ["operators"]
 CLUSTER = filters.text_parameter("cluster", "which physical cluster; needed where there are several")
@@ -67,6 +68,17 @@ def _moves(request: Request, ids: Mapping[str, Any]) -> Moving:
     return Moving(size_bytes, seconds or None)
 
 
+def _whose_move(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> Iterable[Affected]:
+    """Instances whose partitions an action lets move: those of what has not moved yet, where it begins or goes on."""
+    body: Any = request.data
+    row = selectors.rebalance_get(ids["rebalance_id"])
+    if _BEGINS.get(body["action"]) != row.state:
+        return ()
+    left = selectors.moves_of(row).filter(state=MoveState.WAITING).exclude(instance="")
+    instances = left.order_by("instance").values_list("instance", flat=True).distinct()
+    return affected("instances", instances, "partitions of theirs move; clients turn to new leaders")
+
+
 class BalanceApi(APIView):
     """/api/v1/balance."""
 
@@ -80,18 +92,38 @@ class BalanceApi(APIView):
         return Response(BalanceSerializer(document).data)
 
 
+RULE_MEASURED = ("only_proposes", "waiting_for", "waiting_since")
+"""Of a rule, what nobody sets."""
+
+
+def _rule_set(row: BalanceRule) -> dict[str, Any]:
+    return preconditions.without(BalanceRuleSerializer(row).data, RULE_MEASURED)
+
+
+def _rule_answer(request: Request, row: BalanceRule) -> Response:
+    return preconditions.answer(request, dict(BalanceRuleSerializer(row).data), _rule_set(row))
+
+
 class BalanceRuleApi(APIView):
     """/api/v1/clusters/{cluster}/rebalancing."""
 
     permission_classes = (OperatorPermission,)
 
-    @extend_schema(responses=BalanceRuleSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: BalanceRuleSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, cluster: str) -> Response:
         """When the cluster is rebalanced by itself."""
-        del request
-        return Response(BalanceRuleSerializer(automatic.rule_of(cluster_named(cluster))).data)
+        return _rule_answer(request, automatic.rule_of(cluster_named(cluster)))
 
-    @extend_schema(request=BalanceRuleChangeSerializer, responses=BalanceRuleSerializer, tags=TAGS)
+    @extend_schema(
+        request=BalanceRuleChangeSerializer,
+        responses=BalanceRuleSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, cluster: str) -> Response:
         """Another rule: it holds from now on. What is under way goes on."""
@@ -100,9 +132,13 @@ class BalanceRuleApi(APIView):
         changes = dict(body.validated_data)
         reason = changes.pop("reason")
         row = automatic.rule_set(
-            cluster=cluster_named(cluster), actor=caller_of(request).actor, changes=changes, reason=reason
+            cluster=cluster_named(cluster),
+            actor=caller_of(request).actor,
+            changes=changes,
+            reason=reason,
+            check=preconditions.check_of(request, _rule_set),
         )
-        return Response(BalanceRuleSerializer(row).data)
+        return _rule_answer(request, row)
 
 
 class RebalancesApi(APIView):
@@ -159,7 +195,7 @@ class RebalanceActionsApi(APIView):
     permission_classes = (OperatorPermission,)
 
     @extend_schema(request=RebalanceActionSerializer, responses={202: RebalanceSerializer}, tags=TAGS)
-    @dry_runs.rehearsed(of=dry_runs.item(RebalanceApi), makes=_makes_another, moves=_moves)
+    @dry_runs.rehearsed(of=dry_runs.item(RebalanceApi), makes=_makes_another, touches=_whose_move, moves=_moves)
     def post(self, request: Request, rebalance_id: str) -> Response:
         """Approve, carry out, pause, resume, cancel or roll back. Rolling back answers with the new proposal."""
         body = RebalanceActionSerializer(data=request.data)

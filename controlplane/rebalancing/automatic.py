@@ -32,7 +32,7 @@ from controlplane.rebalancing.kept import seen_last
 from controlplane.rebalancing.models import UNDER_WAY, BalanceMode, BalanceRule, Rebalance, RebalanceState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from controlplane.rebalancing.causes import Found
@@ -67,14 +67,22 @@ def modes() -> dict[int, str]:
 
 @transaction.atomic
 def rule_set(
-    *, cluster: PhysicalCluster, actor: str, changes: Mapping[str, Any], reason: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    cluster: PhysicalCluster,
+    actor: str,
+    changes: Mapping[str, Any],
+    reason: str,
+    check: Callable[[BalanceRule], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> BalanceRule:
-    """Another rule from now on; what `changes` (of MEMBERS) does not name stays. Raises Invalid.
+    """Another rule from now on; what `changes` (of MEMBERS) does not name stays. `check` is told the rule. Raises Invalid.
 
     Setting what is set already is a decision, too: that it goes on after something was undone.
     """
     PhysicalCluster.objects.select_for_update().get(pk=cluster.pk)
     row = rule_of(cluster)
+    if check is not None:
+        check(row)
     before = {name: getattr(row, name) for name in MEMBERS}
     wanted = {**before, **changes}
     problems = _problems(wanted)

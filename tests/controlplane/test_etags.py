@@ -10,13 +10,13 @@ from controlplane.instances.models import Route
 
 from .alarms.rows import alarm_row
 from .budgets.rows import budget_row
-from .rows import custom_role_row
+from .rows import custom_role_row, service_account_row
 from .test_instances_api import URL, problem
 
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 
 
-@pytest.fixture(params=["throttle rule", "route", "alarm", "budget", "role", "topic"])
+@pytest.fixture(params=["throttle rule", "route", "alarm", "budget", "role", "service account", "topic"])
 def thing(request, alice, instance):
     """Its address, and two changes of it."""
     at = f"{URL}/{instance.id}"
@@ -30,6 +30,9 @@ def thing(request, alice, instance):
         return f"{at}/alarms/{alarm_row(instance).id}", {"threshold": 70}, {"threshold": 60}
     if request.param == "budget":
         return f"/api/v1/budgets/{budget_row(alice.organisation).id}", {"name": "hers"}, {"name": "his"}
+    if request.param == "service account":
+        at = f"/api/v1/service-accounts/{service_account_row(alice.organisation).id}"
+        return at, {"name": "hers"}, {"disabled": True}
     if request.param == "role":
         return f"/api/v1/roles/{custom_role_row(alice.organisation).id}", {"name": "hers"}, {"name": "his"}
     alice.api.post(f"{at}/topics", {"name": "orders", "partitions": 1})
@@ -108,6 +111,39 @@ def test_what_is_measured_is_in_no_etag(alice, instance):
     Alarm.objects.unscoped("a test").update(phase="firing", value=99.0)
     Route.objects.unscoped("a test").filter(key="r2").update(state="running")
     assert [alice.api.get(url)["ETag"] for url in urls] == tags
+
+
+@pytest.fixture(params=["", "/rebalancing"], ids=["cluster", "balance rule"])
+def of_operators(request, charlie, instance):
+    """What only operators change: who asks, its address, and two changes of it."""
+    charlie.user.is_staff = True
+    charlie.user.save()
+    ways = {"": ({"capacity": 70}, {"state": "cordoned"}), "/rebalancing": ({"rest_hours": 5}, {"rest_hours": 6})}
+    hers, his = ({**change, "reason": "measured"} for change in ways[request.param])
+    return charlie, f"/api/v1/clusters/default{request.param}", hers, his
+
+
+def test_of_two_operators_the_later_is_told(of_operators):
+    operator, url, hers, his = of_operators
+    seen = operator.api.get(url)["ETag"]
+    assert operator.api.get(url, HTTP_IF_NONE_MATCH=seen).status_code == 304
+    changed = operator.api.patch(url, hers, HTTP_IF_MATCH=seen)
+    assert (changed.status_code, changed["ETag"]) == (200, operator.api.get(url)["ETag"])
+    assert changed["ETag"] != seen
+    before = operator.api.get(url).json()
+    problem(operator.api.patch(url, his, HTTP_IF_MATCH=seen), 412, "precondition_failed")
+    problem(operator.api.patch(f"{url}?dry_run=true", his, HTTP_IF_MATCH=seen), 412, "precondition_failed")
+    assert operator.api.get(url).json() == before
+    assert operator.api.patch(url, his, HTTP_IF_MATCH=changed["ETag"]).status_code == 200
+
+
+def test_a_cluster_that_is_to_be_retired_is_compared_first(charlie, instance):
+    charlie.user.is_staff = True
+    charlie.user.save()
+    body = {"state": "retired", "reason": "old"}
+    url = "/api/v1/clusters/default"
+    problem(charlie.api.patch(url, body, HTTP_IF_MATCH='"0"'), 412, "precondition_failed")
+    problem(charlie.api.patch(url, body, HTTP_IF_MATCH=charlie.api.get(url)["ETag"]), 409, "cluster_in_use")
 
 
 class TestWhitelists:

@@ -149,6 +149,7 @@ OPERATORS = {
     ("patch", "organisations/<id:organisation_id>/caps"),
     ("get", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"),
     ("post", "organisations/<id:organisation_id>/invoices/<id:number>/credit-notes"),
+    ("get", "organisations/<id:organisation_id>/credit-notes/<id:note>/pdf"),
 }
 PREFIX = f"{controlplane.urls.V1}/"
 
@@ -166,9 +167,13 @@ OF_NOBODY = {"metering/brokers/<int:broker>/waiver", "jobs/<str:job>/runs"} | {
 }
 OF_NOBODY |= {
     f"clusters/<cluster:cluster>{part}"
-    for part in ("", "/brokers/<int:broker>/history", "/events", "/leaving", "/rebalancing")
+    for part in ("", "/brokers/<int:broker>", "/brokers/<int:broker>/history", "/events", "/leaving", "/rebalancing")
 }
-"""Brokers, jobs and clusters are no organisation's; who is no operator is told so, whichever of them it names."""
+OF_NOBODY |= {"metering/losses/<int:loss_id>/settle", "fleet/instances/<id:instance_id>"}
+"""Brokers, jobs and clusters are no organisation's; who is no operator is told so, whichever of them it names.
+
+So is who asks as an operator for an instance, whosever it is and whether it is there or not.
+"""
 WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text and text not in OF_NOBODY]
 WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 
@@ -366,7 +371,10 @@ def test_what_has_no_id_in_its_address_shows_nothing_of_another_organisation(cha
 @pytest.mark.parametrize("broker", ["1", "99"])
 def test_what_is_of_no_organisation_is_for_operators(alice, charlie, text, broker):
     address = text.replace("<int:broker>", broker).replace("<id:rebalance_id>", f"reb-{broker:0>12}")
-    address = address.replace("<cluster:cluster>", "default" if broker == "1" else "other")
+    address = address.replace("<cluster:cluster>", "default" if broker == "1" else "other").replace(
+        "<int:loss_id>", broker
+    )
+    address = address.replace("<id:instance_id>", f"ins-{broker:0>8}")
     for person in (alice, charlie):
         problem(person.api.post(f"/{PREFIX}{address}", {"reason": "gone"}), 403, "forbidden")
 

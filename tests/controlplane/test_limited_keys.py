@@ -39,6 +39,8 @@ WHOLE_ONLY = {
     "jobs",
     "quota-report",
     "neighbours",
+    "fleet",
+    "taxes",
 }
 """First words of addresses where a key with limits never comes: keys, who signs people in, and what operators do."""
 

@@ -145,8 +145,11 @@ OF_OPERATORS = {
 }
 OF_OPERATORS |= {"clusters"} | {
     f"clusters/<cluster:cluster>{part}"
-    for part in ("", "/brokers/<int:broker>/history", "/events", "/leaving", "/rebalancing")
+    for part in ("", "/brokers/<int:broker>", "/brokers/<int:broker>/history", "/events", "/leaving", "/rebalancing")
 }
+OF_FLEET = {f"fleet/{part}" for part in ("instances", "organisations", "operations", "brokers", "heat", "problems")}
+OF_OPERATORS |= OF_FLEET | {"taxes", "metering/losses", "fleet/instances/<id:instance_id>"}
+OF_OPERATORS |= {"organisations/<id:organisation_id>/credit-notes/<id:note>/pdf"}
 OF_OPERATORS |= {"balance", "rebalances"} | {
     f"rebalances/<id:rebalance_id>{part}" for part in ("", "/moves", "/events")
 }
@@ -412,8 +415,17 @@ def quota_report(alice, first):
     )  # fmt: skip
 
 
-def operators_lists(operator):
+def operators_lists(operator, first):
     """What REST answers operators of all instances, and of what makes it."""
+    for text in sorted(OF_FLEET):
+        yield operator.api, f"/{PREFIX}{text}"
+        if text not in ("fleet/heat", "fleet/problems"):
+            yield operator.api, f"/{PREFIX}{text}?limit=200"
+    yield operator.api, f"/{PREFIX}fleet/instances/{first}"
+    yield operator.api, f"/{PREFIX}fleet/instances?limit=200&sort=-storage_gib&search=ins"
+    yield operator.api, f"/{PREFIX}fleet/heat?of=instances"
+    for text in ("taxes", "metering/losses"):
+        yield operator.api, f"/{PREFIX}{text}"
     for text in ("quota-report", "jobs", "jobs/quota_report/runs"):
         yield operator.api, f"/{PREFIX}{text}"
         if text != "jobs":
@@ -516,7 +528,7 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
     rule_id = throttle_rule(alice, first)
     User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
     addresses = [
-        *pages(alice, at_staff, first, rule_id), *lists(alice, first, rule_id), *operators_lists(charlie)
+        *pages(alice, at_staff, first, rule_id), *lists(alice, first, rule_id), *operators_lists(charlie, first)
     ]  # fmt: skip
     if rounds:
         rows = UsageMaximum.objects.filter(hour__startswith=str(last_month())).count()

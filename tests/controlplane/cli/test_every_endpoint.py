@@ -22,13 +22,17 @@ from controlplane.cli.commands import (
     acl,
     alarm,
     bill,
+    cluster,
+    fleet,
     group,
     instance,
     load,
     member,
+    metering,
     operation,
     policy,
     prepaid,
+    rebalance,
     receiver,
     route,
     rule,
@@ -41,8 +45,6 @@ from controlplane.instances.models import InstanceState
 from controlplane.kafka.transactions import STATES
 
 METHODS = {"get", "post", "put", "patch", "delete"}
-OPERATORS = "operators"
-"""The tag of what is for operators of the service alone: they have pages of their own."""
 OTHERWISE = {
     "instances_metrics_get": "one metric of what `sluice instance history` shows",
     "instances_users_delete": "the same as DELETE of the user's own address, which the command takes",
@@ -66,15 +68,14 @@ def document():
 
 
 def published():
-    """Operations of tenants: id, call, the names of members and query parameters."""
+    """Operations: id, call, the names of members and query parameters."""
     schema = document()
     components = schema["components"]["schemas"]
     for path, item in schema["paths"].items():
         for method in METHODS & set(item):
             operation = item[method]
-            if OPERATORS not in operation["tags"]:
-                call = Call(method.upper(), path.removeprefix(ops.PREFIX))
-                yield operation["operationId"], call, members(operation, components), query(operation)
+            call = Call(method.upper(), path.removeprefix(ops.PREFIX))
+            yield operation["operationId"], call, members(operation, components), query(operation)
 
 
 def members(operation, components):
@@ -141,9 +142,7 @@ def test_a_command_uses_it(name):
 
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_it_is_published(name):
-    calls = [call for call, _, _ in PUBLISHED.values()]
-    of_operators = {Call("PUT", "/instances/{instance_id}/limits")}
-    assert TABLE[name] in calls or TABLE[name] in of_operators
+    assert TABLE[name] in [call for call, _, _ in PUBLISHED.values()]
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
@@ -197,6 +196,10 @@ def of(function, parameter):
         (words(prepaid.AtEnd), "PrepaidAtEndEnum"),
         (words(load.Kind), "LoadKindEnum"),
         (of(instance.create, "prepaid_at_end"), "PrepaidAtEndEnum"),
+        (of(fleet.set_capacity, "resource"), "RoomChangeResourceEnum"),
+        (of(cluster.change, "state"), "ClusterStateEnum"),
+        (of(cluster.set_rebalancing, "mode"), "BalanceModeEnum"),
+        (of(rebalance.act, "action"), "RebalanceActionEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -210,7 +213,35 @@ def test_states_of_transactions_are_kafkas():
 
 def test_states_of_instances_and_operations_are_the_services():
     assert of(instance.listed, "state") == set(InstanceState.values) - {"deleted"}
-    assert of(operation.listed, "state") == set(OperationState.values)
+    assert of(operation.listed, "state") == of(fleet.operations, "state") == set(OperationState.values)
+    assert of(fleet.instances, "state") == set(InstanceState.values) - {"deleted"}
+
+
+def asked_words(operation_id, parameter):
+    """What the schema lets a parameter of an address be."""
+    items = (item for path in document()["paths"].values() for item in path.values())
+    (operation,) = [each for each in items if isinstance(each, dict) and each.get("operationId") == operation_id]
+    (found,) = [each["schema"]["enum"] for each in operation["parameters"] if each["name"] == parameter]
+    return set(found)
+
+
+@pytest.mark.parametrize(
+    ("function", "option", "operation_id", "parameter"),
+    [
+        (fleet.brokers, "state", "fleet_brokers_get", "state"),
+        (fleet.organisations, "state", "fleet_organisations_get", "state"),
+        (fleet.heat, "what", "fleet_heat_get", "of"),
+        (fleet.heat, "measure", "fleet_heat_get", "measure"),
+        (fleet.heat, "span", "fleet_heat_get", "range"),
+        (metering.losses, "settled", "metering_losses_get", "settled"),
+    ],
+)
+def test_choices_of_filters_are_the_schemas(function, option, operation_id, parameter):
+    assert of(function, option) == asked_words(operation_id, parameter)
+
+
+def test_goals_of_rebalances_are_named():
+    assert all(goal in str(of_help(rebalance.propose, "goals")) for goal in enums("RebalanceGoalEnum"))
 
 
 def test_plans_are_named():

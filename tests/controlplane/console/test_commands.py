@@ -17,11 +17,12 @@ from controlplane.console.commandline import CHANGING, COMMANDS, OF_A_MONTH, com
 from controlplane.topics import services as topics
 
 from .conftest import text_of
-from .test_who_sees_what import POSTS_ONLY, TENANTS
+from .test_who_sees_what import OPERATORS, POSTS_ONLY, TENANTS
 
 PARTS = {
     "instance_estimate", "instance_status", "instance_health", "instance_live", "instance_quota_now", "instance_ca",
-    "operation_steps", "topic_messages_tail", "topic_messages_search",
+    "operation_steps", "topic_messages_tail", "topic_messages_search", "fleet_brokers", "fleet_live", "fleet_rebalance_now",
+    "fleet_credit_note_pdf",
 }  # fmt: skip
 """Addresses that answer with a part of a page, or a file."""
 HERE_ONLY = {"palette"}
@@ -47,6 +48,10 @@ IDS = {
     "budget_id": "bud-abcdefghij",
     "receiver_id": "rcv-abcdefghij",
     "load_id": "load-abcdefghij",
+    "cluster": "north",
+    "broker": 3,
+    "rebalance_id": "reb-abcdefghijkl",
+    "owner_id": "org-abcdefghijkl",
 }
 
 
@@ -115,8 +120,8 @@ def test_usage_is_of_the_time_that_the_page_shows(page, ids, query, start, end):
     assert (typed["start"], typed["end"]) == (start, end)
 
 
-def test_every_page_of_a_tenant_has_one():
-    assert set(TENANTS) - POSTS_ONLY - PARTS - HERE_ONLY == set(COMMANDS)
+def test_every_page_of_a_tenant_and_of_operators_has_one():
+    assert {*TENANTS, *OPERATORS} - POSTS_ONLY - PARTS - HERE_ONLY == set(COMMANDS)
     assert set(COMMANDS) <= {route.name for route in urls.urlpatterns}
 
 
@@ -142,6 +147,14 @@ def test_pages_show_it_with_their_own_ids(at_alice, instance, alice):
         assert html.unescape(re.search(r'<code id="by-cli"[^>]*>(.*?)</code>', page.content.decode())[1]) == line
 
 
+def test_operators_pages_show_it_to_operators_alone(at_alice, at_staff, instance):
+    assert f"The same by CLI: sluice fleet instance {instance.id} Copy" in text_of(
+        at_staff.get(f"/fleet/instances/{instance.id}")
+    )
+    assert "The same by CLI: sluice cluster show default Copy" in text_of(at_staff.get("/fleet/clusters/default"))
+    assert "by CLI" not in text_of(at_alice.client.get("/fleet"))
+
+
 def test_who_may_only_look_is_shown_no_command_that_changes(at_alice, at_viewer, instance):
     for path, is_changing in (("settings", True), ("config", True), ("topics", False)):
         at = f"instances/{instance.id}/{path}"
@@ -164,5 +177,5 @@ def test_commands_that_change_are_known_by_their_verb():
 
 def test_pages_without_a_command_say_nothing(at_alice, at_staff):
     assert "by CLI" not in text_of(at_alice.client.get("/account"))
-    assert "by CLI" not in text_of(at_staff.get("/fleet"))
+    assert "by CLI" not in text_of(at_staff.get("/account"))
     assert "by CLI" not in text_of(at_alice.get("instances/ins-abcdefgh"))
