@@ -71,5 +71,5 @@ class SearchKindSerializer(serializers.Serializer[Any]):
 class SearchSerializer(serializers.Serializer[Any]):
     """What fits: items by kind, the best of each first."""
 
-    items = SearchItemSerializer(many=True)  # type: ignore[assignment]  # a member is called so
+    items = SearchItemSerializer(many=True)
     kinds = SearchKindSerializer(many=True, help_text="those that the caller may look at")

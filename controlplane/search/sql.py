@@ -28,7 +28,8 @@ def fitting(rows: QuerySet[Any], wanted: Wanted, *, names: Sequence[str], beside
     `names`: fields by which they are ranked; `beside`: others in which a word may be as well.
     """
     if not wanted.words:
-        return rows.annotate(**{RANK: Value(WITHIN)})
+        unranked: QuerySet[Any] = rows.annotate(**{RANK: Value(WITHIN)})
+        return unranked
     for word in wanted.words:
         rows = rows.filter(_any((*names, *beside), "icontains", word))
     rank = Case(
@@ -38,7 +39,8 @@ def fitting(rows: QuerySet[Any], wanted: Wanted, *, names: Sequence[str], beside
         default=Value(WITHIN),
         output_field=SmallIntegerField(),
     )
-    return rows.annotate(**{RANK: rank})
+    ranked: QuerySet[Any] = rows.annotate(**{RANK: rank})
+    return ranked
 
 
 def _begins(names: Sequence[str], word: str) -> Q:
