@@ -86,7 +86,6 @@ NOT_SPOKEN = {
         "management",
         "middleware",
         "proof",
-        "snippets",
         "urls",
         "wording",
     ),
@@ -114,6 +113,7 @@ REFUSING = (
         "remedies",
         "routes",
         "schemas",
+        "snippets",
         "sso",
         "tenants",
         "throttle_rules",
@@ -181,7 +181,7 @@ NO_WORDS = {
     *"Lax Strict Json Stable Empty Dead PreparingRebalance CompletingRebalance Ongoing PrepareCommit PrepareAbort".split(),
     *"CompleteCommit CompleteAbort GiB KiB MiB PiB TiB MiB/s Python".split(),
     " (In this service .*|For those who run the brokers\\.)$",
-    *("int | str", "Java properties", "cannot listen on \\S+:(?P<port>[0-9]+): "),
+    *("int | str", "cannot listen on \\S+:(?P<port>[0-9]+): "),
     # Reasons for a query without a tenant, and what is asserted.
     *(
         "everyone's figures are kept",
