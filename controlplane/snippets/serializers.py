@@ -17,7 +17,9 @@ LONGEST = 100
 class SnippetQuerySerializer(StrictSerializer):
     """For which client, and by which way."""
 
-    client = serializers.ChoiceField(choices=KEYS, required=False, help_text="whose files are told; by default nobody's")
+    client = serializers.ChoiceField(
+        choices=KEYS, required=False, help_text="whose files are told; by default nobody's"
+    )
     route = serializers.CharField(
         required=False, max_length=LONGEST, help_text="by which route, such as `r2`; by default the oldest"
     )

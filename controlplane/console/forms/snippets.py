@@ -21,7 +21,7 @@ class SnippetForm(ConsoleForm):
         help_text="Left empty: the first by name.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    route = forms.ChoiceField(label="By route", required=False, choices=[("", "The oldest")])
+    route = forms.ChoiceField(label="By route", required=False, choices=[("", "The oldest route")])
     mechanism = forms.ChoiceField(
         label="Log in by",
         required=False,

@@ -1,4 +1,4 @@
-"""Connect: what to paste into a client, by a route and with a topic that are chosen. It changes nothing: its address can be kept."""
+"""Connect: what to paste into a client, by a route and with a topic that are chosen. It changes nothing."""
 
 from __future__ import annotations
 

@@ -36,7 +36,12 @@ def test_a_topics_page_leads_to_programs_of_that_topic(at_alice, alice, path, in
     assert found.count("--topic orders") == 2  # of Kafka's tools
     assert "sluice instance snippet --client kcat --topic=orders" in found
     assert "my-topic" not in found
-    for part in ("src/main/java/Main.java", "src/main/java/example/Application.java", "pom.xml", "mvn -q compile exec:java"):
+    for part in (
+        "src/main/java/Main.java",
+        "src/main/java/example/Application.java",
+        "pom.xml",
+        "mvn -q compile exec:java",
+    ):
         assert part in found
     assert 'value="orders"' in found  # the form keeps it
 
