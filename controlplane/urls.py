@@ -42,6 +42,7 @@ from controlplane.remedies import api as remedies
 from controlplane.routes import api as routes
 from controlplane.schemas import api as schemas
 from controlplane.search import api as search
+from controlplane.snippets import api as snippets
 from controlplane.sso import api as sso
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.token_issuers import api as token_issuers
@@ -250,6 +251,7 @@ urlpatterns = [
     path(f"{V1}/jobs", metering.JobsApi.as_view()),
     path(f"{V1}/jobs/<str:job>/runs", metering.JobRunsApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
+    path(f"{INSTANCE}/snippets", snippets.SnippetsApi.as_view()),
     path(f"{INSTANCE}/routes", routes.RoutesApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>", routes.RouteApi.as_view()),
     path(f"{INSTANCE}/throttle-rules", throttle_rules.ThrottleRulesApi.as_view()),

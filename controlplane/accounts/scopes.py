@@ -95,6 +95,7 @@ BY_ADDRESS = (
     (f"{_INSTANCE}/hanging-transactions", TOPICS),
     (f"{_INSTANCE}/whitelist", ACCESS),
     (f"{_INSTANCE}/routes", ACCESS),
+    (f"{_INSTANCE}/snippets", ACCESS),  # what they say are routes
     (f"{_INSTANCE}/ca", ACCESS),
     (f"{_INSTANCE}/users", ACCESS),
     (f"{_INSTANCE}/acls", ACCESS),

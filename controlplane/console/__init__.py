@@ -15,7 +15,7 @@
     flow shares                      what flows against what was bought, and how limits are shared out
     over_time charts times           a history as charts; a chart as data and a table; the time that all charts of a page show
     calendar                         months, days and hours in addresses
-    connecting snippets              what to paste into a client of an instance's route; its text for each client
+    connecting                       what to paste into a client of an instance's route
     palette                          going to a page by a part of its name, and to what the search finds; actions
     places                           which address of REST a page stands for, so that one table opens both
     commandline                      what a person types to do the same by `sluice`

@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_names": ("instance names",),
     "instance_new": ("instance create --bandwidth 5 --storage 10 --partitions 60 --cidr 10.0.0.0/8 my-instance",),
     "instance": ("instance show", _I),
+    "instance_snippets": ("instance snippet --client kcat", _I),
     "instance_quota": ("quota allocation", _I),
     "leaders_spread": ("quota spread", _I),
     "instance_quota_report": ("quota report", _I),
@@ -190,6 +191,12 @@ ASKED = {
 }
 """What the page *What if* asks: the option of each field, and what it may hold."""
 WHAT_IF_EXAMPLE = " --bandwidth 20"
+SNIPPET = {
+    "topic": ("--topic", r"[a-zA-Z0-9._-]{1,249}"),
+    "route": ("--route", r"default|r[0-9]{1,9}"),
+    "mechanism": ("--mechanism", r"[A-Z0-9-]{1,30}"),
+}
+"""The same of *Connect*. An option is taken from the value by a sign, since a topic may begin with a hyphen."""
 
 DATE, MOMENT = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"
 
@@ -214,6 +221,8 @@ def _options(page: str, ids: Mapping[str, object], query: Mapping[str, str]) -> 
     found = f" --month {month}" if page in OF_A_MONTH and re.fullmatch("[0-9]{4}-[0-9]{2}", month) else ""
     if page == "instance_what_if":
         found += _asked(query) or WHAT_IF_EXAMPLE
+    elif page == "instance_snippets":
+        found += _given(query, SNIPPET)
     elif page == "usage_records":
         found += _range(str(ids.get("hour", "")), HOUR, MOMENT)
     elif page == "instance_usage":
@@ -222,8 +231,12 @@ def _options(page: str, ids: Mapping[str, object], query: Mapping[str, str]) -> 
 
 
 def _asked(query: Mapping[str, str]) -> str:
-    given = ((option, query.get(name, ""), pattern) for name, (option, pattern) in ASKED.items())
-    return "".join(f" {option} {value}" for option, value, pattern in given if re.fullmatch(pattern, value))
+    return _given(query, ASKED, " ")
+
+
+def _given(query: Mapping[str, str], options: Mapping[str, tuple[str, str]], sign: str = "=") -> str:
+    given = ((option, query.get(name, ""), pattern) for name, (option, pattern) in options.items())
+    return "".join(f" {option}{sign}{value}" for option, value, pattern in given if re.fullmatch(pattern, value))
 
 
 def _range(text: str, form: str, shown: str) -> str:

@@ -88,7 +88,6 @@ NOT_SPOKEN = {
         "management",
         "middleware",
         "proof",
-        "snippets",
         "urls",
         "wording",
     ),
@@ -117,6 +116,7 @@ REFUSING = (
         "routes",
         "schemas",
         "search",
+        "snippets",
         "sso",
         "tenants",
         "throttle_rules",
@@ -184,7 +184,7 @@ NO_WORDS = {
     *"Lax Strict Json Stable Empty Dead PreparingRebalance CompletingRebalance Ongoing PrepareCommit PrepareAbort".split(),
     *"CompleteCommit CompleteAbort GiB KiB MiB PiB TiB MiB/s Python".split(),
     " (In this service .*|For those who run the brokers\\.)$",
-    *("int | str", "Java properties", "cannot listen on \\S+:(?P<port>[0-9]+): "),
+    *("int | str", "cannot listen on \\S+:(?P<port>[0-9]+): "),
     # Reasons for a query without a tenant, and what is asserted.
     *(
         "everyone's figures are kept",

@@ -39,6 +39,8 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-names": f"{org}/instance-names",
         "instance-new": f"{org}/instances/new",
         "instance": one,
+        "instance-snippets": f"{one}/snippets?topic=orders",
+        "instance-snippets-wrong": f"{one}/snippets?topic=a+b",
         "alarms": f"{one}/alarms",
         "alarms-empty": f"{org}/instances/{console.instances['clickstream']}/alarms",
         "alarm-new": f"{one}/new-alarm",

@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support import apache_kafka
+from tests.support.alone import alone
 from tests.support.apache_kafka import NotAvailableError
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ KAFKAJS = "kafkajs@2.2.4"
 CODECS = ("kafkajs-snappy@1.1.0", "kafkajs-lz4@1.2.1")
 
 _TEST_PACKAGES = ("pytest==9.2.0", "pytest-mock", "pytest-timeout==2.4.0", "py", "crc32c", "lz4", "python-snappy")
+_ALONE_WITHIN_S = 3600
+"""For this long a worker waits for another that fetches or builds the same: whoever holds the lock is bounded itself."""
 _HEADERS = ("rapidjson/rapidjson.h", "zstd.h", "openssl/ssl.h", "sasl/sasl.h")
 """Without them librdkafka's build leaves tests or codecs out, and says nothing."""
 _SERVICE_STUB = '''"""Stands for a file that the sdist lacks: the broker is started by somebody else."""
@@ -119,10 +123,43 @@ def go_program(source: Path) -> Path:
     """One of our Go programs, built as its go.mod and go.sum say; the Go client fetches what they name."""
     made = CACHE / "go" / source.name
     newest = max(file.stat().st_mtime for file in source.iterdir())
-    if not made.exists() or made.stat().st_mtime < newest:
-        made.parent.mkdir(parents=True, exist_ok=True)
-        run(["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(made), "."], source)
+    with alone(CACHE / "go" / f"{source.name}.lock", _ALONE_WITHIN_S):
+        if not made.exists() or made.stat().st_mtime < newest:
+            run(["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(made), "."], source)
     return made
+
+
+MAVEN = CACHE / "maven"
+"""A repository of Maven's own: what is in it is complete for the programs that are marked beside it."""
+FETCH_WITHIN_S = 180
+MAVEN_OPTIONS = {"MAVEN_OPTS": "-Xmx256m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+_not_fetched: dict[str, str] = {}
+"""Why not, by program: nobody waits for it twice."""
+
+
+def maven(folder: Path, plugin: str) -> list[str]:
+    """The beginning of a command line of Maven that needs no network, for the program in a folder.
+
+    Everything that its pom.xml names is fetched the first time, and what the plugin needs. Raises NotAvailableError.
+    """
+    name = f"{plugin}-{sha256((folder / 'pom.xml').read_bytes()).hexdigest()[:12]}"
+    command = ["mvn", "-q", "-B", f"-Dmaven.repo.local={MAVEN}"]
+    if name in _not_fetched:
+        raise NotAvailableError(_not_fetched[name])
+    try:
+        with alone(MAVEN.with_name("maven.lock"), FETCH_WITHIN_S):
+            mark = MAVEN / f"{name}.fetched"
+            if not mark.exists():
+                run([*_at_most(FETCH_WITHIN_S), *command, "test-compile", f"{plugin}:help"], folder, **MAVEN_OPTIONS)
+                mark.touch()
+    except (NotAvailableError, TimeoutError) as error:
+        _not_fetched[name] = str(error)
+        raise NotAvailableError(str(error)) from error
+    return [*command, "-o"]
+
+
+def _at_most(seconds: int) -> list[str]:
+    return ["timeout", str(seconds)]
 
 
 def run(command: Sequence[str], folder: Path | None = None, **environment: str) -> None:
@@ -147,11 +184,13 @@ def _once(name: str, fill: Callable[[Path], None]) -> Path:
     place = CACHE / name
     if place.is_dir():
         return place
-    part = CACHE / f"{name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    fill(part)
-    part.rename(place)
+    with alone(CACHE / f"{name}.lock", _ALONE_WITHIN_S):
+        if not place.is_dir():  # another worker may have filled it meanwhile
+            part = CACHE / f"{name}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            fill(part)
+            part.rename(place)
     return place
 
 
@@ -195,4 +234,5 @@ def _has_header(name: str) -> bool:
 
 def _fill_kafkajs(folder: Path) -> None:
     (folder / "package.json").write_text('{"private": true}\n')
-    run(["npm", "install", "--silent", "--no-audit", "--no-fund", KAFKAJS, *CODECS], folder)
+    install = ["npm", "install", "--silent", "--no-audit", "--no-fund", KAFKAJS, *CODECS]
+    run([*_at_most(FETCH_WITHIN_S), *install], folder)

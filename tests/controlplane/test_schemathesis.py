@@ -98,6 +98,8 @@ RULED = {
     "resource_name": "no null character",
     "topic": "the same",
     "group": "the same; of a consumer only",
+    "mechanism": "of the route's",
+    "route": "one that the instance has",
     "mechanisms": "each once; of a route where clients log in, and nowhere else",
     "allow_plain_in_clear": "of PLAIN or OAUTHBEARER without TLS",
     "issuer": "not blank",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from controlplane.stack.process import dies_with_parent
+from tests.support.alone import alone
 from tests.support.ports import free_port
 from tests.support.zookeeper import ZooKeeperServer
 
@@ -29,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 JARS = ROOT / "var" / "apache-kafka" / VERSION
 _POM = Path(__file__).with_suffix(".pom.xml")
 _START_WITHIN_S = 180  # of a busy machine
+_FETCH_WITHIN_S = 300
 _GARBAGE_COLLECTION = (
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -51,18 +53,27 @@ def fetched(pom: Path, into: Path) -> Path:
     """The folder, with all jars that a pom needs, by Maven where they are not there yet. Raises NotAvailableError."""
     if into.is_dir():
         return into
+    try:
+        with alone(into.with_name(f"{into.name}.lock"), _FETCH_WITHIN_S):
+            if not into.is_dir():  # another worker may have fetched them meanwhile
+                _fetch(pom, into)
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
+        raise NotAvailableError(f"Apache Kafka was not fetched within {_FETCH_WITHIN_S} s") from error
+    return into
+
+
+def _fetch(pom: Path, into: Path) -> None:
     for program in ("mvn", "java"):
         if shutil.which(program) is None:
             raise NotAvailableError(f"Apache Kafka needs the program {program}")
     part = into.with_name(f"{into.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.parent.mkdir(parents=True, exist_ok=True)
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={part}"]
-    done = subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, check=False)
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={part}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_FETCH_WITHIN_S)
     if done.returncode:
         raise NotAvailableError(f"Maven could not fetch Apache Kafka:\n{done.stdout[-2000:]}")
     part.rename(into)
-    return into
 
 
 def tool(main_class: str) -> list[str]:

@@ -25,7 +25,7 @@ from controlplane.cli.options import (
 )
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
-from controlplane.cli.values import since
+from controlplane.cli.values import plain, since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +37,15 @@ LISTED = columns(
 NAMED = columns("id", "name")
 SCHEDULED = columns("id", "at", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "actor", "problem")
 ZONES = columns("name", "takes_new")
+CLIENTS = columns("client", "client_name")
 EVENTS = columns("time", "kind", "subject", "object", "actor", "detail")
 
 Bandwidth = typer.Option("--bandwidth", help="MiB/s, for each direction.")
 Storage = typer.Option("--storage", help="GiB, all replicas together.")
 Partitions = typer.Option("--partitions", help="Replicas included.")
+Client = Literal[
+    "python", "kafka-python", "aiokafka", "java", "spring", "tools", "kcat", "node", "franz-go", "sarama"
+]  # fmt: skip
 AMOUNT = "A number; null is unlimited."
 
 
@@ -83,6 +87,32 @@ def metrics(ctx: typer.Context, instance: Instance) -> None:
 def scrape_config(ctx: typer.Context, instance: Instance) -> None:
     """What to paste into the configuration of a Prometheus that is to read its figures. An API key goes into a file beside it."""
     of(ctx).text(ops.INSTANCE_SCRAPE_CONFIG, instance_id=instance)
+
+
+@app.add("snippet")
+def snippet(
+    ctx: typer.Context,
+    instance: Instance,
+    client: Annotated[Client | None, typer.Option(help="By default the clients that there are.")] = None,
+    topic: Annotated[str | None, typer.Option(help="That the programs name. By default the first by name.")] = None,
+    route: Annotated[str | None, typer.Option(help="By which route, such as r2. By default the oldest.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help="By which the programs log in, such as SCRAM-SHA-256.")] = None,
+    file: Annotated[str | None, typer.Option(help="This file alone, of a client that has several.")] = None,
+) -> None:
+    """What to paste into a client: programs that write and read, with the addresses and the security of a route."""
+    session = of(ctx)
+    query = said(client=client, topic=topic, route=route, mechanism=mechanism)
+    found = session.call(ops.INSTANCE_SNIPPETS, query=query, instance_id=instance)
+    if client is None or session.output.is_json:
+        session.output.pages([found], CLIENTS)
+        return
+    files = found["snippet"]["files"]
+    chosen = [each for each in files if file in (None, each["file"])]
+    if not chosen:
+        raise Missing(f"there is no file {plain(file)}: {', '.join(each['file'] for each in files)}")
+    heads = (f"==> {each['file']} <==\n" if len(chosen) > 1 else "" for each in chosen)
+    session.output.text("\n\n".join(head + each["content"] for head, each in zip(heads, chosen, strict=True)))
+    session.output.note(f"Run it: {'; '.join(found['snippet']['run'])}")
 
 
 @app.add("history")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.console import connecting
-from controlplane.console.snippets import CONSUMERS, snippets
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.models import Operation
 from controlplane.instances.models import Route
+from controlplane.snippets import selectors as connecting
+from controlplane.snippets.programs import CONSUMERS, snippets
 from tests.controlplane.conftest import run_to_the_end
 
 from .conftest import text_of
@@ -178,7 +178,7 @@ def test_programs_that_write_have_one_that_reads_beside_them(at_alice, path):
     assert {key for key, text in found.items() if text} == set(CONSUMERS)
     for key in CONSUMERS:
         assert all(word in found[key] for word in ("my-group", "my-topic", "USER", "PASSWORD", "ca.pem"))
-    for key in ("python", "kafka-python"):
+    for key in ("python", "kafka-python", "aiokafka"):
         compile(found[key], key, "exec")
 
 

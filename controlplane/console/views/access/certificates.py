@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.certificates import services
 from controlplane.console.forms.certificates import BroughtForm, ClientCaForm
 from controlplane.console.page import tenant_page
-from controlplane.console.snippets.way import AUTHORITY
 from controlplane.core.errors import NotFound, SluiceError
 from controlplane.instances.selectors import instance_get
 from controlplane.routes.selectors import route_get
+from controlplane.snippets.programs.way import AUTHORITY
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

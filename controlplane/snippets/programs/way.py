@@ -17,6 +17,14 @@ BEARER = "OAUTHBEARER"
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """One file of a program: its name, with the folders that it has to stand in, and what is in it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Way:
     """A route of an instance, as a client of it sees it. `shows`: it wants a certificate of each client."""
 

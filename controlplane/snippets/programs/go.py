@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, KEY, PASSWORD, TOKEN, USER
+from controlplane.snippets.programs.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controlplane.console.snippets.way import Way
+    from controlplane.snippets.programs.way import Way
 
 _FRANZ_GO = """\
 // go get github.com/twmb/franz-go
@@ -34,6 +34,36 @@ func main() {{
 }}
 """
 
+_FRANZ_GO_CONSUMER = """\
+// go get github.com/twmb/franz-go
+package main
+
+import (
+{imports})
+
+func main() {{
+{authority}	client, err := kgo.NewClient(
+		kgo.SeedBrokers({brokers}),
+{options}		kgo.ConsumerGroup("{group}"),
+		kgo.ConsumeTopics("{topic}"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	)
+	if err != nil {{
+		log.Fatal(err)
+	}}
+	defer client.Close()
+	for {{
+		fetches := client.PollFetches(context.Background())
+		if err := fetches.Err(); err != nil {{
+			log.Fatal(err)
+		}}
+		fetches.EachRecord(func(record *kgo.Record) {{
+			fmt.Println(string(record.Value))
+		}})
+	}}
+}}
+"""
+
 _SARAMA = """\
 // go get github.com/IBM/sarama{more}
 package main
@@ -53,6 +83,47 @@ func main() {{
 	if _, _, err := producer.SendMessage(message); err != nil {{
 		log.Fatal(err)
 	}}
+}}
+{types}"""
+
+_SARAMA_CONSUMER = """\
+// go get github.com/IBM/sarama{more}
+package main
+
+import (
+{imports})
+
+func main() {{
+	config := sarama.NewConfig()
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+{settings}	group, err := sarama.NewConsumerGroup([]string{{{brokers}}}, "{group}", config)
+	if err != nil {{
+		log.Fatal(err)
+	}}
+	defer group.Close()
+	for {{
+		if err := group.Consume(context.Background(), []string{{"{topic}"}}, reader{{}}); err != nil {{
+			log.Fatal(err)
+		}}
+	}}
+}}
+
+type reader struct{{}}
+
+func (reader) Setup(sarama.ConsumerGroupSession) error {{
+	return nil
+}}
+
+func (reader) Cleanup(sarama.ConsumerGroupSession) error {{
+	return nil
+}}
+
+func (reader) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {{
+	for message := range claim.Messages() {{
+		fmt.Println(string(message.Value))
+		session.MarkMessage(message, "")
+	}}
+	return nil
 }}
 {types}"""
 
@@ -82,7 +153,17 @@ func (tokens) Token() (*sarama.AccessToken, error) {
 
 def franz_go(way: Way) -> str:
     """A producer."""
-    imports = ["context", "log", "github.com/twmb/franz-go/pkg/kgo"]
+    return _franz_go(way, _FRANZ_GO)
+
+
+def franz_go_consumer(way: Way) -> str:
+    """A member of a group, which goes on reading."""
+    return _franz_go(way, _FRANZ_GO_CONSUMER, "fmt")
+
+
+def _franz_go(way: Way, program: str, *more: str) -> str:
+    """`more`: packages of Go's own that the program needs besides."""
+    imports = ["context", "log", "github.com/twmb/franz-go/pkg/kgo", *more]
     options = []
     if way.is_tls:
         imports += ["crypto/tls", "crypto/x509", "os"]
@@ -91,18 +172,29 @@ def franz_go(way: Way) -> str:
         package, login = _franz_login(way)
         imports.append(f"github.com/twmb/franz-go/pkg/sasl/{package}")
         options.append(f"kgo.SASL({login})")
-    return _FRANZ_GO.format(
+    return program.format(
         imports=_imports(imports),
         authority=_files(way),
         brokers=_strings(way.brokers),
         options="".join(f"\t\t{each},\n" for each in options),
         topic=way.topic,
+        group=GROUP,
     )
 
 
 def sarama(way: Way) -> str:
     """A producer."""
-    imports, settings, types = ["log", "github.com/IBM/sarama"], [], ""
+    return _sarama(way, _SARAMA)
+
+
+def sarama_consumer(way: Way) -> str:
+    """A member of a group, which goes on reading."""
+    return _sarama(way, _SARAMA_CONSUMER, "context", "fmt")
+
+
+def _sarama(way: Way, program: str, *more: str) -> str:
+    """`more`: packages of Go's own that the program needs besides."""
+    imports, settings, types = ["log", "github.com/IBM/sarama", *more], [], ""
     if way.is_tls:
         imports += ["crypto/tls", "crypto/x509", "os"]
         settings += ["Net.TLS.Enable = true", f"Net.TLS.Config = {_tls(way)}"]
@@ -118,12 +210,13 @@ def sarama(way: Way) -> str:
     if way.mechanism == BEARER:
         settings.append("Net.SASL.TokenProvider = tokens{}")
         types = _TOKENS % TOKEN
-    return _SARAMA.format(
+    return program.format(
         more=" github.com/xdg-go/scram" if way.mechanism.startswith("SCRAM") else "",
         imports=_imports(imports),
         settings=_files(way) + "".join(f"\tconfig.{each}\n" for each in settings),
         brokers=_strings(way.brokers),
         topic=way.topic,
+        group=GROUP,
         types=types,
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
+from controlplane.snippets.programs.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
 
 if TYPE_CHECKING:
-    from controlplane.console.snippets.way import Way
+    from controlplane.snippets.programs.way import Way
 
 _KAFKAJS = """\
 // npm install kafkajs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from controlplane.console.snippets.way import (
+from controlplane.snippets.programs.way import (
     AUTHORITY,
     BEARER,
     CERTIFICATE,
@@ -19,7 +19,7 @@ from controlplane.console.snippets.way import (
 )
 
 if TYPE_CHECKING:
-    from controlplane.console.snippets.way import Way
+    from controlplane.snippets.programs.way import Way
 
 _PYTHON = """\
 # pip install confluent-kafka

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from controlplane.console.snippets.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
+from controlplane.snippets.programs.way import AUTHORITY, BEARER, CERTIFICATE, GROUP, KEY, PASSWORD, TOKEN, USER
 
 if TYPE_CHECKING:
-    from controlplane.console.snippets.way import Way
+    from controlplane.snippets.programs.way import Way
 
 _KAFKA_PYTHON = """\
 # pip install kafka-python
@@ -57,6 +57,26 @@ async def main():
 asyncio.run(main())
 """
 
+_AIOKAFKA_CONSUMER = """\
+# pip install aiokafka
+import asyncio
+
+from aiokafka import AIOKafkaConsumer
+{imports}{tokens}
+
+async def main():
+    consumer = AIOKafkaConsumer({arguments})
+    await consumer.start()
+    try:
+        async for record in consumer:
+            print(record.value, flush=True)
+    finally:
+        await consumer.stop()
+
+
+asyncio.run(main())
+"""
+
 _AIOKAFKA_TOKENS = """
 
 class Tokens(AbstractTokenProvider):
@@ -93,6 +113,28 @@ def _tokens(way: Way) -> str:
 
 def aiokafka(way: Way) -> str:
     """A producer."""
+    found, imports = _of_aiokafka(way)
+    return _AIOKAFKA.format(
+        arguments=_arguments(found, indent=8),
+        topic=way.topic,
+        imports=imports,
+        tokens=_AIOKAFKA_TOKENS.format(token=TOKEN) if way.mechanism == BEARER else "",
+    )
+
+
+def aiokafka_consumer(way: Way) -> str:
+    """A member of a group, which goes on reading."""
+    found, imports = _of_aiokafka(way)
+    found |= {"group_id": json.dumps(GROUP), "auto_offset_reset": json.dumps("earliest")}
+    return _AIOKAFKA_CONSUMER.format(
+        arguments=f"\n        {json.dumps(way.topic)},{_arguments(found, indent=8)}",
+        imports=imports,
+        tokens=_AIOKAFKA_TOKENS.format(token=TOKEN) if way.mechanism == BEARER else "",
+    )
+
+
+def _of_aiokafka(way: Way) -> tuple[dict[str, str], str]:
+    """How it comes in, and the lines that import what this needs."""
     found, imports = {"bootstrap_servers": json.dumps(way.bootstrap), **_login(way)}, []
     if way.mechanism == BEARER:
         imports.append("from aiokafka.abc import AbstractTokenProvider")
@@ -101,12 +143,7 @@ def aiokafka(way: Way) -> str:
         files = {"cafile": AUTHORITY} | ({"certfile": CERTIFICATE, "keyfile": KEY} if way.shows else {})
         context = ", ".join(f"{name}={json.dumps(path)}" for name, path in files.items())
         found |= {"ssl_context": f"create_ssl_context({context})"}
-    return _AIOKAFKA.format(
-        arguments=_arguments(found, indent=8),
-        topic=way.topic,
-        imports="".join(f"{line}\n" for line in imports),
-        tokens=_AIOKAFKA_TOKENS.format(token=TOKEN) if way.mechanism == BEARER else "",
-    )
+    return found, "".join(f"{line}\n" for line in imports)
 
 
 def _login(way: Way) -> dict[str, str]:
