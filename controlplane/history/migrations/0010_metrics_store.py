@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('history', '0007_topics_and_brokers'),
+        ('history', '0009_expiring_by_size'),
     ]
 
     operations = [
