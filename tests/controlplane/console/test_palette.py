@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from django.urls import reverse
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the routes of the console use
 from controlplane.console import palette
@@ -186,7 +187,7 @@ def test_pages_are_found_by_what_people_call_them(at_alice, place, text, page):
 
 
 def test_pages_of_the_organisation_are_as_well(at_alice):
-    assert hits(at_alice, "plan") == [at_alice.address("bills")]
+    assert hits(at_alice, "plan") == [at_alice.address("bills"), reverse("console:prices")]
     assert hits(at_alice, "statement") == [at_alice.address("statement")]
     assert at_alice.address("instances/new") in hits(at_alice, "price")
 

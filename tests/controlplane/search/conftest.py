@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import pytest
 
-from controlplane.billing.models import Invoice
+from controlplane.billing import closing
+from controlplane.billing.pricing.rating import Month
 from controlplane.history.lag.rows import digest_of
 from controlplane.history.models import LagGroup, LagMinutes
 from controlplane.instances.models import Instance
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
 from tests.controlplane.alarms.rows import alarm_row
+from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.rows import access_key_row
 
 SEARCH = "/api/v1/search"
@@ -27,16 +28,6 @@ def group_row(instance_id, name, seen_s=None):
     LagMinutes.objects.create(group=row.pk, at=at, until=at, late_s=0, messages=0, oldest_ms=None)
 
 
-def invoice_row(instance, number=1, month="2026-03"):
-    row = Invoice(
-        number=number, organisation=instance.organisation, instance=instance, month=month, currency="CNY",
-        total=Decimal("12.50"), lines=[], inputs={}, input_hash="", created_at=datetime(2026, 4, 1, tzinfo=UTC),
-        previous_hash="", hash="",
-    )  # fmt: skip
-    row.save(force_insert=True)
-    return row
-
-
 @pytest.fixture
 def zoo(alice, bob, instance, admin):
     """Everything is called zebra."""
@@ -44,7 +35,7 @@ def zoo(alice, bob, instance, admin):
     for name in ("zebra-events", "other"):
         assert alice.api.post(f"{base}/topics", {"name": name}).status_code == 201
     assert (
-        alice.api.put(f"{base}/topics/other/note", {"note": "stripes of the ZEBRA", "tags": ["black"]}).status_code
+        alice.api.patch(f"{base}/topics/other/note", {"note": "stripes of the ZEBRA", "tags": ["black"]}).status_code
         == 200
     )
     group_row(instance.id, "zebra-readers")
@@ -54,7 +45,8 @@ def zoo(alice, bob, instance, admin):
         name="zebra", whitelist=["10.7.0.0/16"], topic_whitelists={"zebra-events": ["10.7.3.0/24"]}
     )
     alarm_row(instance, name="zebra alarm")
-    invoice_row(instance)
+    closing.invoice_close(instance=instance, month=Month(2026, 3), now=datetime(2026, 4, 2, tzinfo=UTC))
+    admin.groups.found[f"{instance.id.removeprefix('ins-')}.zebra-readers"] = FakeGroup()
     invitations.invitation_create(
         organisation=alice.organisation, inviter=alice.user, email="zebra@example.com", role=Role.VIEWER
     )
