@@ -27,6 +27,7 @@ HELP = "text for people"
 WITHOUT = {
     "home": OF_THE_CONSOLE,
     "palette": OF_THE_CONSOLE,
+    "fleet_search": OF_THE_CONSOLE,
     "theme": OF_THE_CONSOLE,
     "language": OF_THE_CONSOLE,
     "prices": HELP,
@@ -34,7 +35,7 @@ WITHOUT = {
     **dict.fromkeys(
         (
             "sign_up", "sign_up_confirm", "sign_in", "sign_in_code", "sign_in_passkey", "passkey_challenge", "sign_in_sso",
-            "sso_back", "sign_out", "password_forgotten", "password_reset",
+            "sso_back", "sign_out", "password_forgotten", "password_reset", "sign_in_link", "sign_in_browser",
         ),
         SIGNING_IN,
     ),
@@ -267,6 +268,8 @@ ROWS = {
     "group_topic_delete": {"instances_groups_topics_item_delete": "group delete-offsets"},
     "group_delete": {"instances_groups_item_delete": "group delete"},
     "group_removal": {"instances_groups_members_item_delete": "group remove-member"},
+    "instance_snippets": {"instances_snippets_get": "instance snippet"},
+    "search": {"search_get": "search"},
     "instance_connections": {
         "instances_connections_get": "connections list",
         "instances_refused_connections_get": "connections refused",

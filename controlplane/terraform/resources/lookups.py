@@ -75,7 +75,7 @@ class ZonesLookup(Lookup):
 
     def read(self, client: Client, config: State) -> State:
         del config
-        found = list(client.items(ops.ZONES))
+        found = client.get(ops.ZONES)["items"]
         open_now = frozenset(zone["name"] for zone in found if zone["takes_new"])
         return {"names": frozenset(zone["name"] for zone in found), "taking_new": open_now}
 

@@ -25,7 +25,7 @@ PARTS = {
     "fleet_credit_note_pdf",
 }  # fmt: skip
 """Addresses that answer with a part of a page, or a file."""
-HERE_ONLY = {"palette"}
+HERE_ONLY = {"palette", "fleet_search"}
 """Pages whose work REST has no call for."""
 IDS = {
     "instance_id": "ins-abcdefgh",
