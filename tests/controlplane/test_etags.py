@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.alarms.models import Alarm
+from controlplane.alarms.api import MEASURED
+from controlplane.alarms.models import STATE, Alarm
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
 from controlplane.instances.models import Route
 
@@ -108,6 +110,24 @@ def test_what_is_measured_is_in_no_etag(alice, instance):
     Alarm.objects.unscoped("a test").update(phase="firing", value=99.0)
     Route.objects.unscoped("a test").filter(key="r2").update(state="running")
     assert [alice.api.get(url)["ETag"] for url in urls] == tags
+
+
+def test_nothing_that_evaluation_writes_of_an_alarm_is_in_its_etag(alice, instance):
+    alarm = alarm_row(instance, watch="any_group_lag_messages", threshold=1000.0)
+    url = f"{URL}/{instance.id}/alarms/{alarm.id}"
+    seen = alice.api.get(url)
+    later = SYSTEM_CLOCK.now()
+    others = {
+        "phase": "firing", "value": 99.0, "value_of": "billing", "missing": "no_data", "told": True, "told_no_data": True,
+        "owed": {"rcv-000000000001": "firing"},
+        **dict.fromkeys(("since", "seen_at", "looked_at", "firing_since", "told_at"), later),
+    }  # fmt: skip
+    assert set(others) == set(STATE)
+    Alarm.objects.unscoped("a test").update(**others)
+    after = alice.api.get(url)
+    assert after["ETag"] == seen["ETag"]
+    changed = {name for name, value in after.json().items() if value != seen.json()[name]}
+    assert changed == set(MEASURED)
 
 
 class TestWhitelists:
