@@ -77,7 +77,6 @@ USER_PARAMETERS = [
     sorting.parameter(["name"], "name"),
     *pagination.PARAMETERS,
 ]
-PAGING = {parameter.name for parameter in pagination.PARAMETERS}
 SPAN = [
     OpenApiParameter("from", OpenApiTypes.DATETIME, description="what happened then or later; by default everything"),
     OpenApiParameter("to", OpenApiTypes.DATETIME, description="what happened before; by default everything"),
@@ -277,8 +276,7 @@ class AclsApi(APIView):
     @extend_schema(responses=AclPageSerializer, parameters=[*pagination.PARAMETERS, AclFilterSerializer], tags=ACLS)
     def get(self, request: Request, instance_id: str) -> Response:
         """ACLs of the instance; those that Kafka clients have made are among them."""
-        asked = {name: value for name, value in request.query_params.items() if name not in PAGING}
-        wanted = AclFilterSerializer.wanted(_valid(AclFilterSerializer(data=asked)))
+        wanted = AclFilterSerializer.wanted(filters.query_of(request, AclFilterSerializer))
         organisation = caller_of(request).organisation
         found = selectors.acl_list(organisation=organisation, instance_id=instance_id, wanted=wanted)
         page, following = pagination.items_page(request, sorted(found, key=_key), _key)
@@ -359,11 +357,9 @@ class AuditApi(APIView):
         They write while `audit` of the instance's `config` is on. A call reads a bounded number of records: with a filter, a
         page may hold few or none and still have a `next`, which goes on where this one has stopped.
         """
-        asked = {name: value for name, value in request.query_params.items() if name not in (*PAGING, "from", "to")}
+        asked = AuditFilterSerializer.wanted(filters.query_of(request, AuditFilterSerializer))
         since, until = span_of(request)
-        wanted = trail.AuditFilter(
-            **AuditFilterSerializer.wanted(_valid(AuditFilterSerializer(data=asked))), since=since, until=until
-        )
+        wanted = trail.AuditFilter(**asked, since=since, until=until)
         before, limit = pagination.place_page(request)
         organisation = caller_of(request).organisation
         page = trail.audit_page(

@@ -41,7 +41,7 @@ def _key_parameters(states: tuple[str, ...], sorted_by: dict[str, str]) -> list[
         ),
         filters.text_parameter(
             "last_used_before",
-            "only keys that were not used at this moment or later, or never: RFC 3339 or a date, UTC",
+            "only keys last used before this moment, or never used: RFC 3339 or a date, UTC",
         ),
         sorting.parameter(sorted_by, "created_at"),
         *pagination.PARAMETERS,

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 TAGS = ["alarms"]
 NOT_STORED = {"Cache-Control": "no-store"}
-MEASURED = ("state", "since", "firing_since", "value", "missing", "looked_at")
+MEASURED = ("state", "since", "firing_since", "value", "value_of", "missing", "looked_at")
 """What is shown of an alarm that its tenant has not set."""
 ALARMS_SORTED = {"name": "name", "watch": "watch", "state": "phase", "since": "since", "created_at": "created_at"}
 """Where the database has what alarms are sorted by."""

@@ -11,6 +11,9 @@ told how it is when there is room again, and other alarms are told meanwhile. A 
 alone: the others are told, the alarm remembers what that one was told last (`Alarm.owed`), and it is told how it is when it has
 room again.
 
+Of the largest of all groups, and of unread records, a group that is not seen for a while is not taken for one that is well: while
+such an alarm fires, and would be over but for what that group had last, there is no value (`Reading.unseen`).
+
 Alarms of an instance that was isolated or deleted end (`end_of_gone`), and receivers that know one as firing are told that it is
 over, and why: otherwise an incident that a program opened for it would never be closed.
 
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -59,6 +62,8 @@ GONE = {
     InstanceState.DELETED.value: "deleted",
 }
 """States in which alarms of an instance end, and what messages say has become of it: `delivery.words.ENDED`."""
+IS_OVER = Q(phase=Phase.OK, firing_since=None, told=False, told_no_data=False, owed={})
+"""Nothing fires, and nobody is to be told anything more."""
 _REASON = "everyone's alarms are looked at"
 
 
@@ -66,7 +71,8 @@ _REASON = "everyone's alarms are looked at"
 class Looked:
     """An alarm, already as the step says. `detail`: what health says of the reason that it watches, or why there is no value.
 
-    `receivers`: their ids, who are told of it; `ended`: of an instance that is gone one of GONE's values.
+    `receivers`: their ids, who are told of it; `knew`: what each of them was told last, one of `Telling`; `fired`: whether it was
+    firing before the step; `ended`: of an instance that is gone one of GONE's values.
     """
 
     alarm: Alarm
@@ -75,6 +81,8 @@ class Looked:
     detail: str = ""
     has_new_value: bool = False
     ended: str = ""
+    knew: Mapping[str, str] = field(default_factory=dict)
+    fired: bool = False
 
 
 def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
@@ -92,7 +100,8 @@ def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
                 observed[instance.cluster_id] = cluster_observe(instance.cluster)
         at = clock.now()
         ours = alarms.filter(instance__in=[each.pk for each in part])
-        watched = Watches.of(ours.values_list("instance_id", "watch", "group", "topic"))
+        fire = ours.exclude(firing_since=None).values_list("instance_id", "watch")
+        watched = Watches.of(ours.values_list("instance_id", "watch", "group", "topic"), firing=fire)
         readings = readings_get(part, watched=watched, observed=observed, clock=clock)
         wanted = list(ours.values_list("pk", flat=True))
         found += _looked_at(wanted, {each.pk: each for each in part}, readings, at, clock)
@@ -130,7 +139,8 @@ def _written(
     clock: Clock,
 ) -> Counter[str]:
     rows = Alarm.objects.unscoped(_REASON).filter(pk__in=wanted, enabled=True, deleted_at=None)
-    alarms = list(rows.select_for_update().order_by("pk"))
+    running = rows.filter(instance__state=InstanceState.RUNNING)  # of one that is gone meanwhile they have ended
+    alarms = list(running.select_for_update(of=("self",)).order_by("pk"))
     latest = clock.now() + AHEAD
     for alarm in alarms:
         if alarm.looked_at is not None and alarm.looked_at > latest:
@@ -147,8 +157,7 @@ def end_of_gone(*, clock: Clock = SYSTEM_CLOCK) -> int:
 
     What a silence holds back is told when it ends. One that cannot be ended is logged, and keeps no other from it.
     """
-    is_over = Q(phase=Phase.OK, firing_since=None, told=False, told_no_data=False, owed={})
-    rows = Alarm.objects.unscoped(_REASON).filter(deleted_at=None, instance__state__in=list(GONE)).exclude(is_over)
+    rows = Alarm.objects.unscoped(_REASON).filter(deleted_at=None, instance__state__in=list(GONE)).exclude(IS_OVER)
     at = clock.now()
     loud = rows.exclude(silenced_until__gt=at, phase=Phase.OK, firing_since=None)  # the others have nothing to say yet
     count = 0
@@ -176,18 +185,27 @@ def _end(name: str, at: datetime) -> bool:
 
 
 def ended(alarm: Alarm, at: datetime, *, because: str = "") -> Looked:
-    """Over, whatever it watched: with whoever has to be told. It is the caller's to save, and to hand on to `happened`."""
-    knew = alarm.condition.last_told
+    """Over, whatever it watched: with whoever has to be told. It is the caller's to save, and to hand on to `happened`.
+
+    It counts as a look: one whose values are older comes too late.
+    """
+    fired, last = alarm.firing_since is not None, _last_told(alarm)
     quiet = is_silenced(alarm, at)
     step = reset(alarm.condition, at, is_silenced=quiet)
-    receivers = [name for name in alarm.receivers if alarm.owed.get(name, knew.value) != Telling.RESOLVED.value]
+    receivers = [name for name in alarm.receivers if last[name] != Telling.RESOLVED.value]
     if not quiet:
         if receivers and not any(one.tells for one in step.happened):  # these alone have not heard yet that it is over
             step = replace(step, happened=(*step.happened, Happened(EventKind.TOLD, Telling.RESOLVED)))
         alarm.owed = {}
-    alarm.take(step.condition)
+    alarm.take(replace(step.condition, looked_at=at))
     alarm.value, alarm.value_of, alarm.missing = None, "", ""
-    return Looked(alarm, step, receivers, ended=because)
+    return Looked(alarm, step, receivers, ended=because, knew=last, fired=fired)
+
+
+def _last_told(alarm: Alarm) -> dict[str, str]:
+    """By receiver: what it was told last."""
+    knew = alarm.condition.last_told.value
+    return {name: alarm.owed.get(name, knew) for name in alarm.receivers}
 
 
 def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetime) -> list[Looked]:
@@ -203,7 +221,8 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
             step, told = _paid(alarm, loud, now), now
         owed = _owed(alarm, step, receivers, told)
         reading = readings.get(alarm.instance_id, NOTHING)
-        before, found = (alarm.value, alarm.value_of, alarm.missing, alarm.owed), reading.of(alarm.rule)
+        before, found = (alarm.value, alarm.value_of, alarm.missing, alarm.owed), _found(alarm, readings)
+        fired, last = alarm.firing_since is not None, _last_told(alarm)
         alarm.take(step.condition)
         alarm.value, alarm.missing = (None, found.value) if isinstance(found, Missing) else (found, "")
         alarm.value_of = reading.whose.get(alarm.watch, "") if alarm.value is not None else ""
@@ -212,7 +231,7 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
         if isinstance(found, Missing) and step.condition.last_told is Telling.NO_DATA:
             detail = MISSING[found]
         has_new_value = before != (alarm.value, alarm.value_of, alarm.missing, alarm.owed)
-        done.append(Looked(alarm, step, told, detail, has_new_value))
+        done.append(Looked(alarm, step, told, detail, has_new_value, knew=last, fired=fired))
     return done
 
 
@@ -248,8 +267,7 @@ def _owed(alarm: Alarm, step: Step, wanted: Sequence[str], told: Sequence[str]) 
 
 
 def _step(alarm: Alarm, readings: Mapping[str, Reading], at: datetime, *, is_silenced: bool) -> Step:
-    rule = alarm.rule
-    found = readings.get(alarm.instance_id, NOTHING).of(rule)
+    rule, found = alarm.rule, _found(alarm, readings)
     look = Look(at, None if isinstance(found, Missing) else rule.holds(found), is_silenced=is_silenced)
     return looked(
         alarm.condition,
@@ -258,6 +276,16 @@ def _step(alarm: Alarm, readings: Mapping[str, Reading], at: datetime, *, is_sil
         repeat_s=rule.repeat_s,
         tells_no_data=rule.tells_no_data,
     )
+
+
+def _found(alarm: Alarm, readings: Mapping[str, Reading]) -> float | Missing:
+    """The value. While it fires, what a group that is not seen now had last keeps the alarm from being over, and is no value."""
+    reading, rule = readings.get(alarm.instance_id, NOTHING), alarm.rule
+    found = reading.of(rule)
+    if alarm.firing_since is None or isinstance(found, Missing) or rule.holds(found):
+        return found
+    unseen = reading.unseen.get(rule.watch)
+    return Missing.NO_GROUP if unseen is not None and rule.holds(unseen) else found
 
 
 def _keep(done: Sequence[Looked], at: datetime) -> None:
@@ -298,15 +326,19 @@ def happened(done: Sequence[Looked], instances: Mapping[str, Instance], at: date
                 actor=actor,
             )
             events.append(event)
-            if one.tells is not None and each.receivers:
-                document = _document(each, instances[alarm.instance_id], one.tells, one.kind, at)
-                told.append((event, each.receivers, document))
+            if one.tells is None:
+                continue
+            for last in Telling:
+                ours = [name for name in each.receivers if each.knew.get(name) == last.value]
+                if ours:
+                    told.append((event, ours, _document(each, instances[alarm.instance_id], one.tells, last, at)))
     if events:
         AlarmEvent.objects.unscoped(_REASON).bulk_create(events, batch_size=WRITTEN_AT_ONCE)
         outbox.write(told, at=at)
 
 
-def _document(each: Looked, instance: Instance, telling: Telling, kind: EventKind, at: datetime) -> dict[str, object]:
+def _document(each: Looked, instance: Instance, telling: Telling, last: Telling, at: datetime) -> dict[str, object]:
+    """For those who were told `last` the last time."""
     alarm = each.alarm
     return words.alarm_document(
         telling=telling,
@@ -318,7 +350,8 @@ def _document(each: Looked, instance: Instance, telling: Telling, kind: EventKin
         value=alarm.value,
         value_of=alarm.value_of,
         since=alarm.firing_since,
-        is_repeated=kind is EventKind.TOLD,
+        is_repeated=telling is last,
+        is_back=telling is Telling.RESOLVED and last is Telling.NO_DATA and not each.fired and alarm.value is not None,
         detail=each.detail,
         ended=each.ended,
     )

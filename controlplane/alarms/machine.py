@@ -19,7 +19,8 @@ the repeat interval while it fires. A *silence* holds that back and changes no s
 alarm that fired and was resolved in a silence is never told, and one that still fires is.
 
 That there are no values is told where the rule wants it (`tells_no_data`), and is then one more thing that receivers may have
-been told last: with the next value they are told how the alarm is, firing or over.
+been told last: with the next value they are told how the alarm is, firing or over. While the condition holds, but not for long
+enough yet, it is neither: they are told when it fires, or when it does not hold any more.
 
 A look that is not later than the one before is for nothing: two workers may look at once, and the slower one comes too late.
 Where the clock was ahead and is set right, moments that are still to come are taken to be now (`set_back`).
@@ -209,6 +210,8 @@ def _telling(after: Condition, at: datetime, repeat_s: int | None, *, tells_no_d
         if not tells_no_data:
             return None  # the rule was another one when it was told: the next value says more
         return Telling.NO_DATA if is_due or not after.told_no_data else None
+    if after.phase is Phase.PENDING and after.told_no_data:
+        return None  # it holds: to say that it is over would be wrong, and it does not fire yet
     is_firing = after.firing_since is not None
     if after.told_no_data or is_firing != after.told:
         return Telling.FIRING if is_firing else Telling.RESOLVED

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, OF_TOPICS, UNREAD, Missing
@@ -20,8 +20,8 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
-from controlplane.history.lag.expiry import unread_lately
-from controlplane.history.latest import FRESH_S, Latest, LatestLag, lags_get, latest_get, worst_get
+from controlplane.history.lag.expiry import unread_lately, unread_unseen
+from controlplane.history.latest import FRESH_S, Latest, LatestLag, lags_get, latest_get, unseen_get, worst_get
 from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.history.requests.topics import moved_lately
 from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
@@ -72,22 +72,29 @@ Watched = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """What alarms want of instances beside the figures of each: by instance and name, or by instance."""
+    """What alarms want of instances beside the figures of each: by instance and name, or by instance.
+
+    `firing`: of `any_group` and `unread` the instances of which such an alarm fires.
+    """
 
     groups: Sequence[tuple[str, str]] = ()
     topics: Sequence[tuple[str, str]] = ()
     any_group: Sequence[str] = ()
     unread: Sequence[str] = ()
+    firing: Sequence[str] = ()
 
     @classmethod
-    def of(cls, rules: Iterable[tuple[str, str, str | None, str | None]]) -> Self:
-        """Of rules: instance, what is watched, group, topic. Each once, in their order."""
+    def of(
+        cls, rules: Iterable[tuple[str, str, str | None, str | None]], *, firing: Iterable[tuple[str, str]] = ()
+    ) -> Self:
+        """Of rules: instance, what is watched, group, topic; of those that fire the first two. Each once, in their order."""
         rows = list(rules)
         return cls(
             groups=sorted({(instance, group) for instance, _, group, _ in rows if group is not None}),
             topics=sorted({(instance, topic) for instance, _, _, topic in rows if topic is not None}),
             any_group=sorted({instance for instance, watch, _, _ in rows if watch in OF_ANY_GROUP}),
             unread=sorted({instance for instance, watch, _, _ in rows if watch == UNREAD}),
+            firing=sorted({instance for instance, watch in firing if watch in OF_ANY_GROUP or watch == UNREAD}),
         )
 
 
@@ -95,12 +102,14 @@ class Watches:
 class Reading:
     """Of one instance: a value for everything that can be watched, or why there is none; what health says of a reason.
 
-    `whose`: of what is the largest of all groups, the group whose it is, by what is watched.
+    `whose`: of what is the largest of all groups, the group whose it is, by what is watched. `unseen`, likewise: what it may be
+    if groups that are not seen now, but were within the last hour, are as they were last; of what is watched while it fires.
     """
 
     values: Mapping[Watched, float | Missing] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     whose: Mapping[str, str] = field(default_factory=dict)
+    unseen: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, rule: Rule) -> float | Missing:
         """What a rule watches."""
@@ -154,7 +163,25 @@ def _read(
     more = _more(watched, known, now_s)
     for name, (values, whose) in more.items():
         found[name] = Reading({**found[name].values, **values}, found[name].details, whose)
+    for name, unseen in _unseen([name for name in watched.firing if name in known], found, now_s).items():
+        found[name] = replace(found[name], unseen=unseen)
     return found
+
+
+def _unseen(names: Sequence[str], found: Mapping[str, Reading], now_s: int) -> dict[str, dict[str, float]]:
+    """Three statements for all of these instances."""
+    if not names:
+        return {}
+    lags, records = unseen_get(names, now_s), unread_unseen(names, now_s)
+    unseen: dict[str, dict[str, float]] = {}
+    for name in names:
+        lag = lags.get(name, {})
+        figures = {watch: of.removeprefix("group_") for watch, of in OF_ANY_GROUP.items()}
+        unseen[name] = {watch: lag[metric] for watch, metric in figures.items() if metric in lag}
+        now = found[name].values.get((UNREAD, None))
+        if name in records and isinstance(now, float):
+            unseen[name][UNREAD] = now + records[name]
+    return unseen
 
 
 More = tuple[dict[Watched, "float | Missing"], dict[str, str]]

@@ -165,7 +165,9 @@ def instance_locked(*, organisation: Organisation, instance_id: str) -> Instance
     """
     instance_get(organisation=organisation, instance_id=instance_id)
     rows = Instance.objects.for_organisation(organisation).select_related("organisation")
-    instance = rows.select_for_update(of=("self",)).get(pk=instance_id)
+    # Whoever evaluates alarms has locked them first, and writes events that refer to the instance: with a lock on its key each
+    # would wait for the other.
+    instance = rows.select_for_update(of=("self",), no_key=True).get(pk=instance_id)
     if instance.state in (InstanceState.DELETING, InstanceState.DELETED):
         raise Conflict("the instance is being deleted", code="instance_deleting")
     return instance

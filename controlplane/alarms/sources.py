@@ -165,13 +165,18 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
 
     def expiring(row: ExpiringUnread) -> Told:
         number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
+        is_one = row.messages == 1
         said = f"{number} records of topic {topic} may expire unread from {moment} UTC on"
+        if is_one:
+            said = f"1 record of topic {topic} may expire unread from {moment} UTC on"
         left = row.expires_at - now
         if row.ended_at is None and left >= timedelta(
             minutes=1
         ):  # what is over, or was to be by now, is in no time from now
             time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
             said = f"{number} records of topic {topic} may expire unread from {moment} UTC on, in {time}"
+            if is_one:
+                said = f"1 record of topic {topic} may expire unread from {moment} UTC on, in {time}"
         if row.is_by_size:
             said = _by_size(row, now)
         return Told("unread.expiring", row.group, topic, detail=said)

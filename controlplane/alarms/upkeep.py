@@ -1,7 +1,7 @@
 """What is older than 90 days goes, a bounded number of rows at a time.
 
-Alarms of instances that are gone have ended, and go when whoever knew one as firing has been told so; receivers go when nothing
-waits for them any more.
+Alarms of instances that are gone end, and go when whoever knew one as firing has been told so: a silence is waited for, and one
+that cannot be ended stays. Receivers go when nothing waits for them any more, and no alarm may still have something to tell.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from controlplane.alarms.evaluation import end_of_gone
+from controlplane.alarms.evaluation import IS_OVER, end_of_gone
 from controlplane.alarms.models import (
     Alarm,
     AlarmEvent,
@@ -66,10 +66,12 @@ def _of_gone_instances(clock: Clock) -> int:
     end_of_gone(clock=clock)
     now, gone = clock.now(), {"instance__state": InstanceState.DELETED}
     alarms = Alarm.objects.unscoped(_REASON).filter(deleted_at=None, **gone)
-    names = list(alarms.values_list("pk", flat=True)[:PORTION])
-    alarms.filter(pk__in=names).update(deleted_at=now, firing_since=None)
+    over = alarms.filter(IS_OVER)
+    names = list(over.order_by("pk").values_list("pk", flat=True)[:PORTION])
+    over.filter(pk__in=names).update(deleted_at=now)
     waiting = Delivery.objects.unscoped(_REASON).filter(state=DeliveryState.WAITING, **gone)
     keys = list(waiting.exclude(kind=DeliveryKind.ALARM).values_list("pk", flat=True)[:PORTION])
     waiting.filter(pk__in=keys).update(state=DeliveryState.FAILED, error="the instance was deleted", ended_at=now)
     awaited = waiting.filter(receiver__isnull=False).values("receiver")
-    return purged(Receiver.objects.unscoped(_REASON).filter(**gone).exclude(pk__in=awaited))
+    receivers = Receiver.objects.unscoped(_REASON).filter(**gone).exclude(pk__in=awaited)
+    return purged(receivers.exclude(instance__in=alarms.values("instance")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rest_framework.request import Request
+    from rest_framework.serializers import BaseSerializer
 
 
 def text_parameter(name: str, description: str) -> OpenApiParameter:
@@ -24,6 +25,18 @@ def text_parameter(name: str, description: str) -> OpenApiParameter:
 def choice_parameter(name: str, choices: Sequence[str], description: str) -> OpenApiParameter:
     """Of the published schema, for `choice_of`."""
     return OpenApiParameter(name, OpenApiTypes.STR, enum=list(choices), description=description)
+
+
+def query_of(request: Request, serializer: type[BaseSerializer[Any]]) -> dict[str, Any]:
+    """What an address asks, by a serializer of parameters; those that it does not have are not its to judge (`parameters`).
+
+    Raises ValidationError.
+    """
+    asked: Any = serializer()
+    query = serializer(data={name: value for name, value in request.query_params.items() if name in asked.fields})
+    query.is_valid(raise_exception=True)
+    found: dict[str, Any] = query.validated_data
+    return found
 
 
 YES_NO = ("true", "false")

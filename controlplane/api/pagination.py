@@ -63,9 +63,10 @@ def rows_page(request: Request, rows: QuerySet[Row]) -> tuple[list[Row], str | N
     if cursor is not None:
         try:
             created_at, key = datetime.fromisoformat(cursor[0]).astimezone(UTC), str(cursor[1])
-            key.encode()  # half a surrogate pair is a string to JSON, and to no database
         except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
             raise bad_cursor() from error
+        if not can_be_asked(key):
+            raise bad_cursor()
         rows = rows.filter(Q(created_at__gt=created_at) | Q(created_at=created_at, pk__gt=key))
     limit = limit_of(request)
     found = list(rows.order_by("created_at", "pk")[: limit + 1])

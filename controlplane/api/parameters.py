@@ -65,7 +65,7 @@ def _refusal(at: int, name: str, known: frozenset[str]) -> str:
     if near:
         return f"unknown parameter, did you mean `{near}`?"
     return (
-        f"unknown parameter; there are {', '.join(sorted(known))}"
+        f"unknown parameter; known parameters: {', '.join(sorted(known))}"
         if known
-        else "unknown parameter; there are none here"
+        else "unknown parameter; this call takes none"
     )

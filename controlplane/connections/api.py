@@ -10,12 +10,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import sorting
+from controlplane.api import filters, sorting
 from controlplane.connections import selectors
 from controlplane.connections.serializers import (
     ConnectionQuerySerializer,
     ConnectionsSerializer,
-    MostSerializer,
     RefusedConnectionsSerializer,
     RefusedQuerySerializer,
     TalkerQuerySerializer,
@@ -24,7 +23,6 @@ from controlplane.connections.serializers import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from rest_framework.request import Request
 
@@ -63,7 +61,7 @@ class ConnectionsApi(APIView):
         Brokers tell 1,000 each one by one, those that move most: filters and orders are of these. `others` counts whoever fits
         and is beyond `limit`; without a filter also those that brokers do not tell.
         """
-        order, query = sorting.order_of(request, SORTED), _query(ConnectionQuerySerializer, request)
+        order, query = sorting.order_of(request, SORTED), filters.query_of(request, ConnectionQuerySerializer)
         limit, wanted = query.pop("limit"), query
         found = selectors.connections_read(
             organisation=caller_of(request).organisation,
@@ -85,7 +83,7 @@ class RefusedConnectionsApi(APIView):
 
         The latest come first unless it is said otherwise.
         """
-        order, query = sorting.order_of(request, REFUSED_SORTED), _query(RefusedQuerySerializer, request)
+        order, query = sorting.order_of(request, REFUSED_SORTED), filters.query_of(request, RefusedQuerySerializer)
         limit = query.pop("limit")
         found = selectors.connections_read(
             organisation=caller_of(request).organisation, instance_id=instance_id, most=1
@@ -108,7 +106,7 @@ class TalkersApi(APIView):
     @extend_schema(responses=TalkersSerializer, parameters=[TalkerQuerySerializer], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Who produces and consumes how much of which topic, the busiest first."""
-        query = _query(TalkerQuerySerializer, request)
+        query = filters.query_of(request, TalkerQuerySerializer)
         found = selectors.talkers_read(
             organisation=caller_of(request).organisation,
             instance_id=instance_id,
@@ -135,11 +133,3 @@ def _connection_key(row: ConnectionView) -> str:
 
 def _refused_key(row: RefusedView) -> str:
     return f"{row.address}\0{row.route_id}\0{row.reason}"
-
-
-def _query(serializer: type[MostSerializer], request: Request) -> dict[str, Any]:
-    said = {name: value for name, value in request.query_params.items() if name in serializer().fields}
-    query = serializer(data=said)
-    query.is_valid(raise_exception=True)
-    found: dict[str, Any] = query.validated_data
-    return found

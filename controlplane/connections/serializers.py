@@ -27,7 +27,10 @@ class ConnectionQuerySerializer(MostSerializer):
     """Which connections."""
 
     client_id = serializers.CharField(
-        required=False, max_length=LONGEST, help_text="only those with this client id, whole"
+        required=False,
+        max_length=LONGEST,
+        trim_whitespace=False,
+        help_text="only those with this client id, whole",
     )
     address = serializers.CharField(required=False, max_length=LONGEST, help_text="only those from this address")
     principal = serializers.CharField(
@@ -40,8 +43,8 @@ class RefusedQuerySerializer(MostSerializer):
     """Which connections that were refused."""
 
     address = serializers.CharField(required=False, max_length=LONGEST, help_text="only those from this address")
-    reason = serializers.CharField(
-        required=False, max_length=LONGEST, help_text="only those that were refused for this"
+    reason = serializers.ChoiceField(
+        [each.value for each in Refused], required=False, help_text="only those that were refused for this"
     )
     route_id = serializers.CharField(required=False, max_length=LONGEST, help_text="only those by this route")
 

@@ -15,9 +15,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import OuterRef, Subquery
+
 from controlplane.groups.earlier import Earlier
 from controlplane.groups.rounds import MOST_GROUPS
-from controlplane.history.lag.rows import age_s, digest_of
+from controlplane.history.lag.rows import GONE_AFTER_S, age_s, digest_of
 from controlplane.history.metrics import MEASURED, SET, WAITED
 from controlplane.history.models import LagGroup, LagMinutes, Sample
 from controlplane.history.requests.figures import values_of
@@ -139,8 +141,8 @@ def worst_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]
     for pk in sorted(last):
         if pk not in of:  # it came between the two statements
             continue
-        lag, ours = _lag(last[pk]), largest.setdefault(of[pk], {})
-        for metric, value in (("lag_messages", lag.messages), ("lag_bytes", lag.size), ("lag_seconds", lag.seconds)):
+        ours = largest.setdefault(of[pk], {})
+        for metric, value in _figures(last[pk]):
             if value is not None and (metric not in ours or value > ours[metric][0]):
                 ours[metric] = float(value), pk
     wanted = {pk for ours in largest.values() for _, pk in ours.values()}
@@ -149,6 +151,39 @@ def worst_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]
         name: {metric: (value, called.get(pk, "")) for metric, (value, pk) in ours.items()}
         for name, ours in largest.items()
     }
+
+
+def unseen_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, float]]:
+    """Of these instances' groups without a fresh minute, but with one of the last hour: the largest of what each had last.
+
+    By instance and the metric's name. Such a group may be unreadable (a partition of its topic has no leader), not well.
+    """
+    if not names:
+        return {}
+    minutes = LagMinutes.objects.filter(group=OuterRef("pk"), at__lte=now_s).order_by("-at")
+    groups = LagGroup.objects.filter(instance__in=names).annotate(
+        last_at=Subquery(minutes.values("at")[:1]), last_until=Subquery(minutes.values("until")[:1])
+    )
+    this = floor(now_s, MINUTES.step_s)
+    unseen = groups.filter(last_until__gte=this - GONE_AFTER_S, last_until__lt=this - LAG_FRESH_S)
+    of = {pk: (instance, at) for pk, instance, at in unseen.values_list("pk", "instance", "last_at")}
+    rows = LagMinutes.objects.filter(group__in=list(of), at__in={at for _, at in of.values()})
+    largest: dict[str, dict[str, float]] = {}
+    for row in rows:
+        instance, at = of[row.group]
+        if row.at != at:
+            continue
+        ours = largest.setdefault(instance, {})
+        for metric, value in _figures(row):
+            if value is not None:
+                ours[metric] = max(float(value), ours.get(metric, 0.0))
+    return largest
+
+
+def _figures(row: LagMinutes) -> tuple[tuple[str, float | None], ...]:
+    """By their names in the history of lag; None: not known."""
+    lag = _lag(row)
+    return ("lag_messages", lag.messages), ("lag_bytes", lag.size), ("lag_seconds", lag.seconds)
 
 
 def earlier_lags(instance: str, now_s: int, names: Collection[str] | None) -> dict[str, Earlier]:

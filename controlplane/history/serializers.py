@@ -49,7 +49,10 @@ class HistoryGapSerializer(serializers.Serializer[Any]):
     end = serializers.DateTimeField(help_text="of its last step, not included")
 
 
-GAPS = "times without a sample; a limit or an allocation that is null is not known in them, and unlimited in every other step"
+GAPS = (
+    "times without a sample: nothing that is null is known in them. In every other step a limit that is null is unlimited; an "
+    "allocation that is null is unlimited, or none of the instance's partitions had a leader"
+)
 
 
 COMPLETE = "false: the metrics store does not answer, and steps that only it has are null"

@@ -285,9 +285,13 @@ def instance_topic_whitelist_set(
     instance_id: str,
     topic: str,
     cidrs: Sequence[object] | None,
+    check: Callable[[Instance], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Instance:
-    """Who may use one topic; None: everyone who may connect. Whether the topic exists is the caller's to know."""
+    """Who may use one topic; None: everyone who may connect. Whether the topic exists is the caller's to know.
+
+    `check` is told the instance once nobody else can change it, and raises where nothing is to be changed.
+    """
     blocks = None if cidrs is None else whitelist_parse(cidrs, field="cidrs")
 
     def change(instance: Instance) -> dict[str, Any]:
@@ -295,7 +299,10 @@ def instance_topic_whitelist_set(
         return {"topic_whitelists": others if blocks is None else {**others, topic: blocks}}
 
     with transaction.atomic():
-        before = instance_locked(organisation, instance_id).topic_whitelists.get(topic)
+        present = instance_locked(organisation, instance_id)
+        if check is not None:
+            check(present)
+        before = present.topic_whitelists.get(topic)
         instance = instance_row_change(organisation, instance_id, change)
         audit.record(
             organisation=organisation,

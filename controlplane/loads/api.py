@@ -100,10 +100,7 @@ class LoadApi(APIView):
     @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Load no more. The table is kept or removed, as `table` says; a copy in a bucket stays."""
-        said = request.query_params.dict()
-        asked = LoadDeleteSerializer(data={name: value for name, value in said.items() if name != dry_runs.NAME})
-        asked.is_valid(raise_exception=True)
-        removes = asked.validated_data["table"] == "remove"
+        removes = filters.query_of(request, LoadDeleteSerializer)["table"] == "remove"
         services.load_delete(**caller_of(request).place(instance_id), load_id=load_id, removes_table=removes)
         return Response(status=204)
 

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.accounts.scopes import TOPICS
-from controlplane.api import dry_runs
+from controlplane.api import dry_runs, filters
 from controlplane.messages import cutting, outlook, selectors, services
 from controlplane.messages.serializers import (
     MESSAGES_EXAMPLE,
@@ -48,14 +48,13 @@ class MessagesApi(APIView):
         if one has it, and goes on in the topic where the table reaches it. That counts as consumed by nobody. A table that cannot
         be read now is 503, `lake_unavailable`.
         """
-        asked = MessagesAskedSerializer(data=request.query_params.dict())
-        asked.is_valid(raise_exception=True)
+        asked = filters.query_of(request, MessagesAskedSerializer)
         caller = caller_of(request)
         page = selectors.messages_page(
             organisation=caller.organisation,
             instance_id=instance_id,
             topic=topic,
-            wanted=MessagesAskedSerializer.wanted(asked.validated_data),
+            wanted=MessagesAskedSerializer.wanted(asked),
             may_read=caller.may_read_messages,
             or_lake=True,
         )

@@ -53,11 +53,15 @@ def _asked(request: Request, instance_id: str, topic: str, serializer: type[Stri
 
 
 def _settings(view: selectors.TopicView) -> dict[str, Any]:
-    return preconditions.without(TopicSerializer(view).data, MEASURED)
+    """With the id that the cluster gave it: one that was made again with this name is another topic."""
+    return {**preconditions.without(TopicSerializer(view).data, MEASURED), "topic_id": view.topic.id}
 
 
 def _compare(request: Request, instance_id: str, topic: str) -> None:
-    """Raises PreconditionFailed where `If-Match` is of another topic than there is now; NotFound, ClusterUnavailable."""
+    """Of what brokers keep, where there is no lock to compare behind.
+
+    Raises PreconditionFailed where `If-Match` is of another topic than there is now; NotFound, ClusterUnavailable.
+    """
     check = preconditions.check_of(request, _settings)
     if check is not None:
         check(selectors.topic_get(organisation=request.user.organisation, instance_id=instance_id, name=topic))
@@ -114,8 +118,9 @@ class TopicApi(APIView):
     def get(self, request: Request, instance_id: str, topic: str) -> Response:
         """A topic with each partition's leader, replicas and in-sync replicas.
 
-        Its ETag is of its configuration, partitions, whitelist, note and tags. Brokers keep no version of a topic: a change with
-        `If-Match` compares right before it changes, and what somebody changes between the two is not seen.
+        Its ETag is of its configuration, partitions, whitelist, note and tags, and of this topic: one that is made again with its
+        name has another. Brokers keep no version of a topic: a change of its configuration or partitions with `If-Match`, or its
+        deletion, compares right before, and what somebody changes between the two is not seen.
         """
         view = selectors.topic_get(organisation=request.user.organisation, instance_id=instance_id, name=topic)
         return preconditions.answer(request, dict(TopicSerializer(view).data), _settings(view))
@@ -157,13 +162,13 @@ class TopicWhitelistApi(APIView):
         """Who may use this topic, among those who may connect; in force within 2 s."""
         body = TopicWhitelistSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        _compare(request, instance_id, topic)
         view = services.topic_whitelist_set(
             organisation=request.user.organisation,
             actor=request.user.actor,
             instance_id=instance_id,
             name=topic,
             cidrs=body.validated_data["cidrs"],
+            check=preconditions.check_of(request, _settings),
         )
         return Response(TopicSerializer(view).data)
 
@@ -182,7 +187,7 @@ class TopicNoteApi(APIView):
     def patch(self, request: Request, instance_id: str, topic: str) -> Response:
         """Write a note about the topic, or give it tags. They stay with this topic, and end with it."""
         asked = _asked(request, instance_id, topic, TopicNoteSerializer)
-        _compare(request, instance_id, topic)
+        asked["check"] = preconditions.check_of(request, _settings)
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(services.topic_note_check(**asked))
         return Response(TopicSerializer(services.topic_note_set(actor=request.user.actor, **asked)).data)

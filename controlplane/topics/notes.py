@@ -20,7 +20,7 @@ from controlplane.topics.models import TopicNote
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from django.db.models import QuerySet
 
@@ -104,9 +104,13 @@ def note_write(
     topic_id: str,
     text: str | None,
     tags: Sequence[str] | None,
+    check: Callable[[], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """Change what is said, and keep the rest; of two at once the later one wins, member by member. Raises Invalid."""
+    """Change what is said, and keep the rest; of two at once the later one wins, member by member. Raises Invalid.
+
+    `check` is called once nobody else can change the note, and raises where it is not to be written.
+    """
     row, _ = (
         _rows(instance)
         .select_for_update()
@@ -116,6 +120,8 @@ def note_write(
             defaults={"organisation_id": instance.organisation_id, "name": name, "updated_at": clock.now()},
         )
     )
+    if check is not None:
+        check()
     before = _note(row)
     after = note_changed(before, text=text, tags=tags)
     if after.is_empty:

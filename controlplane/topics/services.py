@@ -6,7 +6,10 @@ for the cluster and not for the tenant.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
 
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
     from controlplane.kafka.topics import Topic
     from controlplane.tenants.models import Organisation
+
+    Check = Callable[[TopicView], None]
+    """Told the topic as it is. Raises PreconditionFailed."""
 
 _FORGETS: list[Callable[[Instance, str, datetime], None]] = []
 """Of what is kept about topics above this package, which knows nothing of it."""
@@ -187,15 +193,44 @@ def topic_delete_check(*, organisation: Organisation, instance_id: str, name: st
 
 
 def topic_whitelist_set(
-    *, organisation: Organisation, actor: str, instance_id: str, name: str, cidrs: Sequence[object] | None
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    name: str,
+    cidrs: Sequence[object] | None,
+    check: Check | None = None,
 ) -> TopicView:
-    """Who may use a topic, from now on; None: everyone who may connect. Raises NotFound, Invalid, ClusterUnavailable."""
+    """Who may use a topic, from now on; None: everyone who may connect. Raises NotFound, Invalid, ClusterUnavailable.
+
+    `check` is told the topic once nobody else can change its whitelist.
+    """
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     topics.get(instance.cluster.address, instance.id, name)
     instances.instance_topic_whitelist_set(
-        organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=cidrs
+        organisation=organisation,
+        actor=actor,
+        instance_id=instance_id,
+        topic=name,
+        cidrs=cidrs,
+        check=_check_of_instance(organisation, instance_id, name, check),
     )
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def _check_of_instance(
+    organisation: Organisation, instance_id: str, name: str, check: Check | None
+) -> Callable[[Instance], None] | None:
+    """Asks the cluster now, so that nobody waits for it behind a lock; the rest is as it is when the check is made."""
+    if check is None:
+        return None
+    view = topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+    def compare(locked: Instance) -> None:
+        whitelist, note = locked.topic_whitelists.get(name), note_of(locked, view.topic.id)
+        check(replace(view, whitelist=whitelist, note=note))
+
+    return compare
 
 
 def topic_note_set(
@@ -206,10 +241,25 @@ def topic_note_set(
     name: str,
     note: str | None = None,
     tags: Sequence[str] | None = None,
+    check: Check | None = None,
 ) -> TopicView:
-    """Write about a topic; None: as it is. Raises NotFound, Invalid, Conflict, Unsupported, ClusterUnavailable."""
+    """Write about a topic; None: as it is. Raises NotFound, Invalid, Conflict, Unsupported, ClusterUnavailable.
+
+    `check` is told the topic once nobody else can change its note or its whitelist.
+    """
     instance, topic = _to_note(organisation, instance_id, name, note, tags)
-    note_write(instance=instance, actor=actor, name=name, topic_id=topic.id, text=note, tags=tags)
+    compare = _check_of_instance(organisation, instance_id, name, check)
+    with transaction.atomic():
+        locked = instance if compare is None else instances.instance_locked(organisation, instance_id)
+        note_write(
+            instance=instance,
+            actor=actor,
+            name=name,
+            topic_id=topic.id,
+            text=note,
+            tags=tags,
+            check=None if compare is None else lambda: compare(locked),
+        )
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
 
 
@@ -220,9 +270,13 @@ def topic_note_check(
     name: str,
     note: str | None = None,
     tags: Sequence[str] | None = None,
+    check: Check | None = None,
 ) -> Outlook:
     """What topic_note_set would do. Raises what it would raise; nothing is written."""
     instance, topic = _to_note(organisation, instance_id, name, note, tags)
+    compare = _check_of_instance(organisation, instance_id, name, check)
+    if compare is not None:
+        compare(instance)
     before = note_of(instance, topic.id)
     after = note_changed(before, text=note, tags=tags)
     return Outlook(

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, filters, pagination
 from controlplane.transactions import outlook, selectors, services
 from controlplane.transactions.serializers import (
     HangingQuerySerializer,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 TAGS = ["transactions"]
-PAGING = {"limit", "cursor"}
 
 
 class TransactionsApi(APIView):
@@ -36,12 +35,9 @@ class TransactionsApi(APIView):
     )
     def get(self, request: Request, instance_id: str) -> Response:
         """Transactional ids by name, as their coordinators have them at this moment."""
-        query = TransactionQuerySerializer(
-            data={name: value for name, value in request.query_params.items() if name not in PAGING}
-        )
-        query.is_valid(raise_exception=True)
+        query = filters.query_of(request, TransactionQuerySerializer)
         organisation = caller_of(request).organisation
-        listed = selectors.transactional_ids(organisation=organisation, instance_id=instance_id, **query.validated_data)
+        listed = selectors.transactional_ids(organisation=organisation, instance_id=instance_id, **query)
         page, following = pagination.items_page(request, listed, str)
         views = selectors.transaction_summaries(
             organisation=organisation, instance_id=instance_id, transactional_ids=page
@@ -90,12 +86,9 @@ class HangingTransactionsApi(APIView):
     )
     def get(self, request: Request, instance_id: str) -> Response:
         """Transactions that no coordinator knows, looked for in all partitions: readers at read_committed stand still at them."""
-        query = HangingQuerySerializer(
-            data={name: value for name, value in request.query_params.items() if name not in PAGING}
-        )
-        query.is_valid(raise_exception=True)
+        query = filters.query_of(request, HangingQuerySerializer)
         seen = selectors.hanging_transactions(
-            organisation=caller_of(request).organisation, instance_id=instance_id, **query.validated_data
+            organisation=caller_of(request).organisation, instance_id=instance_id, **query
         )
         page, following = pagination.items_page(request, seen.found, lambda view: view.key)
         body = pagination.body(list(HangingTransactionSerializer(page, many=True).data), following)

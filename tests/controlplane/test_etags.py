@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.alarms.models import Alarm
+from controlplane.alarms.api import MEASURED
+from controlplane.alarms.models import STATE, Alarm
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.instances import services as instances
 from controlplane.instances.models import Route
 
 from .alarms.rows import alarm_row
@@ -146,6 +149,24 @@ def test_a_cluster_that_is_to_be_retired_is_compared_first(charlie, instance):
     problem(charlie.api.patch(url, body, HTTP_IF_MATCH=charlie.api.get(url)["ETag"]), 409, "cluster_in_use")
 
 
+def test_nothing_that_evaluation_writes_of_an_alarm_is_in_its_etag(alice, instance):
+    alarm = alarm_row(instance, watch="any_group_lag_messages", threshold=1000.0)
+    url = f"{URL}/{instance.id}/alarms/{alarm.id}"
+    seen = alice.api.get(url)
+    later = SYSTEM_CLOCK.now()
+    others = {
+        "phase": "firing", "value": 99.0, "value_of": "billing", "missing": "no_group", "told": True, "told_no_data": True,
+        "owed": {"rcv-000000000001": "firing"},
+        **dict.fromkeys(("since", "seen_at", "looked_at", "firing_since", "told_at"), later),
+    }  # fmt: skip
+    assert set(others) == set(STATE)
+    Alarm.objects.unscoped("a test").update(**others)
+    after = alice.api.get(url)
+    assert after["ETag"] == seen["ETag"]
+    changed = {name for name, value in after.json().items() if value != seen.json()[name]}
+    assert changed == set(MEASURED)
+
+
 class TestWhitelists:
     def test_the_instances_etag_is_theirs(self, alice, bob, instance):
         url = f"{URL}/{instance.id}"
@@ -174,6 +195,42 @@ class TestWhitelists:
                 getattr(alice.api, method)(f"{url}/orders/{path}", body, HTTP_IF_MATCH=seen), 412, "precondition_failed"
             )
             seen = alice.api.get(f"{url}/orders")["ETag"]
+
+    @pytest.mark.parametrize(
+        ("path", "method", "hers", "his"),
+        [
+            ("whitelist", "put", {"cidrs": ["10.0.0.0/8"]}, {"cidrs": []}),
+            ("note", "patch", {"note": "hers"}, {"note": "his"}),
+        ],
+    )
+    def test_of_a_topic_somebody_may_change_it_until_the_very_lock(
+        self, alice, instance, monkeypatch, path, method, hers, his
+    ):
+        """Between what the call has read of the topic and the lock somebody else is faster: the call is refused."""
+        url = f"{URL}/{instance.id}/topics"
+        alice.api.post(url, {"name": "orders", "partitions": 1})
+        seen, real = alice.api.get(f"{url}/orders")["ETag"], instances.instance_locked
+
+        def overtaken(*given):
+            monkeypatch.setattr(instances, "instance_locked", real)
+            assert getattr(alice.api, method)(f"{url}/orders/{path}", hers).status_code == 200
+            return real(*given)
+
+        monkeypatch.setattr(instances, "instance_locked", overtaken)
+        refused = getattr(alice.api, method)(f"{url}/orders/{path}", his, HTTP_IF_MATCH=seen)
+        problem(refused, 412, "precondition_failed")
+        now = alice.api.get(f"{url}/orders").json()  # hers went back with his transaction: a test has one connection
+        assert (now["whitelist"], now["note"]) == (None, "")
+
+
+def test_a_topic_that_is_made_again_with_its_name_is_another(alice, instance):
+    url = f"{URL}/{instance.id}/topics"
+    alice.api.post(url, {"name": "orders", "partitions": 1})
+    seen = alice.api.get(f"{url}/orders")["ETag"]
+    alice.api.delete(f"{url}/orders")
+    alice.api.post(url, {"name": "orders", "partitions": 1})
+    problem(alice.api.delete(f"{url}/orders", HTTP_IF_MATCH=seen), 412, "precondition_failed")
+    problem(alice.api.put(f"{url}/orders/whitelist", {"cidrs": []}, HTTP_IF_MATCH=seen), 412, "precondition_failed")
 
 
 def test_policies(alice, instance):

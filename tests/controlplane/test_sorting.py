@@ -105,10 +105,25 @@ def test_members_by_what_their_people_are_called(alice, bob, viewer):
 
 
 def test_operations_by_kind_and_not_in_two_orders(alice, instance):
-    Operation.objects.for_organisation(alice.organisation).update(finished_at=None)
-    assert by(alice, OPERATIONS, "kind", "-finished_at")
+    (first,) = Operation.objects.for_organisation(alice.organisation)
+    for number, (kind, minute) in enumerate((("b", 2), ("a", None), ("c", 1), ("b", None)), 1):
+        first.pk, first.kind = f"opr-00000000000{number}", kind
+        first.finished_at = None if minute is None else LONG_AGO + timedelta(minutes=minute)
+        first.save(force_insert=True)
+    rows = Operation.objects.for_organisation(alice.organisation)
+    rows.exclude(pk__startswith="opr-00000000000").update(finished_at=LONG_AGO, kind="d")
+    assert by(alice, OPERATIONS, "kind", "kind") == ["a", "b", "b", "c", "d"]
+    assert by(alice, OPERATIONS, "kind", "-kind") == ["d", "c", "b", "b", "a"]
+    assert by(alice, OPERATIONS, "kind", "finished_at")[:3] == ["d", "c", "b"], "what has not ended comes last"
+    assert by(alice, OPERATIONS, "kind", "-finished_at")[:3] == ["b", "c", "d"]
     body = problem(alice.api.get(OPERATIONS, {"sort": "kind", "order": "newest"}), 400, "invalid")
     assert body["errors"] == [{"field": "sort", "detail": "goes without `order`: say one of them"}]
+
+
+@pytest.mark.parametrize("key", ["a\0b", "\ud800"])
+def test_a_cursor_that_no_database_takes_is_refused(alice, key):
+    cursor = base64.urlsafe_b64encode(json.dumps(["2026-01-01T00:00:00+00:00", key]).encode()).decode().rstrip("=")
+    problem(alice.api.get(URL, {"cursor": cursor}), 400, "invalid")
 
 
 def test_budgets_by_amount_to_the_cent(alice):

@@ -122,12 +122,20 @@ def alarm_document(
     value_of: str = "",
     detail: str = "",
     ended: str = "",
+    is_back: bool = False,
 ) -> dict[str, Any]:
     """Of an alarm that fires, does not any more, or has no values. `place` names organisation and instance.
 
-    `value_of` is the group whose value it is, of a rule about any group. `detail` is what health says, or why there is no value;
-    `ended` is one of ENDED where the instance is gone, else empty.
+    `is_repeated`: who gets it was told the same the last time. `value_of` is the group whose value it is, of a rule about any
+    group. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone, else empty.
+    `is_back`: it does not fire, and did not before it had no values.
     """
+    if ended:
+        text = _text_of_end(rule, ended)
+    elif is_back:
+        text = _text_of_values(rule, value, value_of)
+    else:
+        text = _text(telling, rule, value, detail, since, value_of)
     return {
         "type": TYPES[telling],
         "timestamp": second_text(at),
@@ -149,7 +157,7 @@ def alarm_document(
             "since": None if since is None else second_text(since),
             "is_repeated": is_repeated,
             "instance_ended": ended or None,
-            "text": _text(telling, rule, value, detail, since, value_of) if not ended else _text_of_end(rule, ended),
+            "text": text,
         },
     }
 
@@ -264,26 +272,48 @@ def _budget_email(document: Mapping[str, Any]) -> Text:
 
 
 def _text_of_end(rule: Rule, ended: str) -> str:
-    condition = rule_text(rule)
-    return f"{ENDED[ended]}. So the alarm is over; it fired at: {condition[0].lower()}{condition[1:]}."
+    return f"{ENDED[ended]}. So the alarm is over; it {_fires(rule)}."
+
+
+def _text_of_values(rule: Rule, value: float | None, value_of: str) -> str:
+    """There were none, and it does not fire now."""
+    if rule.watch in REASONS:
+        return f"It is known again how it is, and the alarm does not fire. It {_fires(rule)}."
+    what = _figure_text(rule, value, value_of)
+    return f"There are values again: {_lowered(what)}. The alarm does not fire; it {_fires(rule)}."
+
+
+def _fires(rule: Rule) -> str:
+    """A figure has a place at which it fires; a reason is there or not."""
+    return f"{'fires when' if rule.watch in REASONS else 'fires at'}: {_lowered(rule_text(rule))}"
+
+
+def _lowered(text: str) -> str:
+    return f"{text[0].lower()}{text[1:]}"
+
+
+def _figure_text(rule: Rule, value: float | None, value_of: str) -> str:
+    """``Lag of group billing is 1204 records``."""
+    if rule.watch == UNREAD and value is not None:
+        # As a sentence about records: "records … are 1204 records" is none.
+        whose = f" in group {name_shown(value_of)}" if value_of else ""
+        if value == 1:
+            return f"1 unread record{whose} is about to expire"
+        return f"{amount(value)} unread records are about to expire{whose and f', most of them{whose}'}"
+    known = "not known now" if value is None else value_text(rule.watch, value)
+    return f"{title_text(rule, value_of)} {FIGURES[rule.watch].verb} {known}"
 
 
 def _text(telling: Telling, rule: Rule, value: float | None, detail: str, since: datetime | None, value_of: str) -> str:
-    condition = rule_text(rule)
-    condition = f"{condition[0].lower()}{condition[1:]}"
     if telling is Telling.NO_DATA:
         # Of a reason that is watched there is no figure to name: what is not known is whether it is there.
         what = "Whether it holds is" if rule.watch in REASONS else f"{title_text(rule)} {FIGURES[rule.watch].verb}"
         why = f" {detail}." if detail else ""
         fires = " It was firing, and is not over." if since is not None else ""
-        return f"{what} not known.{why}{fires} The alarm fires at: {condition}."
+        return f"{what} not known.{why}{fires} The alarm {_fires(rule)}."
     if rule.watch in REASONS:
         title = REASONS[rule.watch]
-        over = f"No longer: {title[0].lower()}{title[1:]}."
+        over = f"No longer: {_lowered(title)}."
         return over if telling is Telling.RESOLVED else f"{title}. {detail}".strip()
-    known = "not known now" if value is None else value_text(rule.watch, value)
-    state = "The alarm fires at" if telling is Telling.FIRING else "The alarm is over; it fires at"
-    title = title_text(rule, value_of)
-    if rule.watch == UNREAD and value_of:
-        known = f"{known}, most of them of group {name_shown(value_of)}"
-    return f"{title} {FIGURES[rule.watch].verb} {known}. {state}: {condition}."
+    state = "The alarm" if telling is Telling.FIRING else "The alarm is over; it"
+    return f"{_figure_text(rule, value, value_of)}. {state} {_fires(rule)}."

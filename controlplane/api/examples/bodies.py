@@ -75,7 +75,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "receivers": ["rcv-2k7d0q9x"],
     },
     "PatchedAlarmChangeRequest": {"threshold": 90},
-    "AlarmSilenceRequest": {"until": LATER},
+    "AlarmSilenceRequest": {"until": None},
     "InstanceDestroyRequest": {"name": "events"},
     "ElasticChangeRequest": {"cap_mib_per_s": 60, "budget_per_month": "500.00"},
     "GroupCreateRequest": {"name": "billing", "topics": ["orders"]},

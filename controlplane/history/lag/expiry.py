@@ -36,7 +36,7 @@ from controlplane.core.kept import keep, kept
 from controlplane.core.portions import portions
 from controlplane.history.lag.paces import FORGOTTEN_S as PACES_FORGOTTEN_S
 from controlplane.history.lag.paces import paced, pushed_out
-from controlplane.history.lag.rows import MS, NOTHING_LEFT
+from controlplane.history.lag.rows import GONE_AFTER_S, MS, NOTHING_LEFT
 from controlplane.history.models import ExpiringUnread
 from controlplane.kafka import client
 from quota.contracts.namespace import split_physical
@@ -135,6 +135,16 @@ def unread_lately(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]
             most[instance], worst = messages, group
         found[instance] = total + messages, worst
     return found
+
+
+def unread_unseen(names: Sequence[str], now_s: int) -> dict[str, int]:
+    """Of those of these instances: how many records were about to expire in groups that rounds have not seen lately.
+
+    Only those that were seen within the last hour: whether they still are about to expire, nobody knows.
+    """
+    lately, oldest = (datetime.fromtimestamp(now_s - seconds, UTC) for seconds in (SEEN_LATELY_S, GONE_AFTER_S))
+    rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None, seen_at__gte=oldest, seen_at__lt=lately)
+    return dict(rows.order_by("instance").values_list("instance").annotate(unread=Sum("messages")))
 
 
 def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], set[Key]]:

@@ -31,6 +31,8 @@ RUN_S = {MINUTES: HOURS.step_s, HOURS: 86_400}
 NOTHING_LEFT = -1
 """Instead of a timestamp, as `groups.rounds` has it: an age of 0."""
 MS = 1000
+GONE_AFTER_S = 3600
+"""A group that no round has seen for so long counts as deleted. Before that it may only be unreadable, in an outage."""
 
 
 def digest_of(name: str) -> str:

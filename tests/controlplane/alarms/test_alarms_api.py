@@ -10,6 +10,7 @@ import pytest
 from controlplane.alarms.delivery import outbox, secrets
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
+from controlplane.api.examples.bodies import BODIES
 from controlplane.core.models import AuditEntry
 from controlplane.idempotency.models import RepeatableCall
 from controlplane.instances.models import Instance
@@ -231,6 +232,8 @@ def test_a_silence_begins_and_ends(alice, url, made):
     answer = alice.api.post(path, {"until": until.isoformat()})
     assert datetime.fromisoformat(answer.json()["silenced_until"]) == until
     assert alice.api.post(path, {"until": None}).json()["silenced_until"] is None
+    example = BODIES["AlarmSilenceRequest"]
+    assert alice.api.post(path, example).status_code == 200, "whenever somebody tries what is published"
     for wrong in (datetime.now(UTC) - timedelta(seconds=1), datetime.now(UTC) + timedelta(days=31)):
         problem(alice.api.post(path, {"until": wrong.isoformat()}), 400, "invalid")
     problem(alice.api.post(path, {}), 400, "invalid")

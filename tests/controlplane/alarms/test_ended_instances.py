@@ -9,6 +9,7 @@ import pytest
 from controlplane.alarms import evaluation
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery
+from controlplane.alarms.readings import Reading
 from controlplane.instances.models import Instance
 
 from .rows import alarm_row, receiver_row
@@ -59,7 +60,7 @@ def test_receivers_are_told_that_it_is_over_and_what_became_of_the_instance(firi
     (document,) = told()
     assert (document["type"], document["data"]["instance_ended"]) == ("alarm.resolved", ended)
     assert document["data"]["text"].startswith(said)
-    assert "storage used at least 90 %" in document["data"]["text"]
+    assert document["data"]["text"].endswith("So the alarm is over; it fires at: storage used at least 90 %.")
     assert (now().phase, now().firing_since, now().told, now().value) == ("ok", None, False, None)
     assert [row.kind for row in AlarmEvent.objects.unscoped(ROWS)] == ["resolved"]
     clock.advance(30)
@@ -140,3 +141,34 @@ def test_after_it_was_restored_the_alarm_begins_anew(firing, clock, storage, sam
     sampled(clock)
     evaluate(clock=clock)
     assert [each["type"] for each in told()] == ["alarm.resolved", "alarm.firing"]
+
+
+def test_of_a_reason_the_message_says_when_it_fires(firing, clock):
+    Alarm.objects.unscoped(ROWS).update(watch="route_down", comparison=None, threshold=None)
+    becomes("deleting")
+    clock.advance(30)
+    evaluate(clock=clock)
+    (document,) = told()
+    assert document["data"]["text"].endswith("So the alarm is over; it fires when: a route is not served.")
+
+
+def test_a_look_that_read_before_the_end_does_not_make_it_fire_again(firing, instance, clock):
+    """A slow worker has read that the storage is full; meanwhile the instance is isolated, and another worker ends its alarms."""
+    read_at = clock.now() + timedelta(seconds=1)
+    readings = {instance.pk: Reading({("storage_used_percent", None): 95.0})}
+    becomes("isolated")
+    clock.advance(30)
+    evaluate(clock=clock)
+    assert [each["type"] for each in told()] == ["alarm.resolved"]
+    for state in ("isolated", "running"):  # also where somebody has restored it since
+        becomes(state)
+        evaluation._written([firing.pk], {instance.pk: instance}, readings, read_at, clock)
+        assert (now().phase, len(told())) == ("ok", 1)
+
+
+def test_a_look_at_an_instance_that_does_not_run_any_more_changes_nothing(firing, instance, clock):
+    becomes("isolated")
+    clock.advance(30)
+    readings = {instance.pk: Reading({("storage_used_percent", None): 5.0})}
+    evaluation._written([firing.pk], {instance.pk: instance}, readings, clock.now(), clock)
+    assert (now().phase, told()) == ("firing", []), "its end is told with what became of the instance"

@@ -68,6 +68,58 @@ def test_the_group_that_is_furthest_behind_fires_and_is_named(watching, instance
     )
 
 
+def types() -> list[str]:
+    return [row.document["type"] for row in Delivery.objects.unscoped(ROWS).order_by("created_at", "pk")]
+
+
+@pytest.mark.parametrize("watch", ["any_group_lag_messages", "any_group_lag_seconds"])
+def test_it_is_not_over_because_the_group_that_is_furthest_behind_cannot_be_read(watching, instance, clock, watch):
+    """A partition of its topic is without a leader, so rounds leave the group out; those that are well are seen."""
+    watching(watch, 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 2000)
+    lag_of(instance.id, "calm", minute(clock), 3, 30)
+    assert watching.look().phase == "firing"
+    for _ in range(16):
+        lag_of(instance.id, "calm", minute(clock), 3, 30)
+        alarm = watching.look()
+    assert (alarm.phase, alarm.missing, alarm.firing_since is None) == ("no_data", "no_group", False)
+    assert types() == ["alarm.firing"]
+    lag_of(instance.id, "billing", minute(clock), 2, 0)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value_of, types()) == ("ok", "calm", ["alarm.firing", "alarm.resolved"])
+
+
+def test_another_group_that_is_as_far_behind_keeps_it_firing_with_its_own_value(watching, instance, clock):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    watching.look()
+    clock.advance(300)
+    lag_of(instance.id, "audit", minute(clock), 1100, 30)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 1100.0, "audit")
+
+
+def test_of_a_group_that_was_deleted_it_is_over_after_an_hour(watching, instance, clock):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    watching.look()
+    for passed_s, phase in ((3300, "no_data"), (400, "ok")):
+        clock.advance(passed_s)
+        lag_of(instance.id, "calm", minute(clock), 3, 30)
+        assert watching.look().phase == phase
+    assert types() == ["alarm.firing", "alarm.resolved"]
+
+
+def test_a_group_that_was_well_when_it_was_seen_last_holds_up_nothing(watching, instance, clock):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    lag_of(instance.id, "gone", minute(clock), 7, 30)
+    watching.look()
+    clock.advance(300)
+    lag_of(instance.id, "billing", minute(clock), 3, 30)
+    assert watching.look().phase == "ok"
+
+
 def test_each_figure_has_a_group_of_its_own_and_those_that_nobody_knows_are_no_value(watching, instance, clock):
     watching("any_group_lag_seconds", 60)
     lag_of(instance.id, "many", minute(clock), 5000, None)
@@ -107,7 +159,7 @@ def test_unread_records_that_are_about_to_expire_are_counted_and_their_group_nam
     alarm = watching.look()
     assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 1211.0, "billing")
     assert data()["text"].startswith(
-        "Unread records that are about to expire are 1211 records, most of them of group billing."
+        "1211 unread records are about to expire, most of them in group billing. The alarm fires at: "
     )
 
 
@@ -117,6 +169,19 @@ def test_what_was_read_in_time_and_what_is_of_a_group_that_is_gone_is_not(watchi
     expiring(instance, clock.now() - timedelta(hours=1), group="gone")
     lag_of(instance.id, "billing", minute(clock), 5, 30)
     assert (watching.look().phase, watching.look().value) == ("ok", 0.0)
+
+
+def test_it_is_not_over_because_a_group_with_unread_records_cannot_be_read(watching, instance, clock):
+    watching("expiring_unread_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 5000, 30)
+    expiring(instance, clock.now())
+    assert watching.look().phase == "firing"
+    for passed_s, expected in ((300, ("no_data", "no_group")), (3600, ("ok", ""))):
+        clock.advance(passed_s)
+        lag_of(instance.id, "calm", minute(clock), 3, 30)
+        alarm = watching.look()
+        assert (alarm.phase, alarm.missing) == expected
+    assert types() == ["alarm.firing", "alarm.resolved"]
 
 
 def test_where_no_round_sees_any_group_it_is_no_value(watching, instance, clock):

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.alarms import services
 from controlplane.alarms.delivery.limits import MOST_PER_HOUR
+from controlplane.alarms.delivery.words import email_of
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, Delivery
 
@@ -116,6 +117,7 @@ def test_a_silence_holds_back_what_is_owed_as_well(alarm, look, busy, clock):
 def test_when_it_is_deleted_only_those_are_told_who_know_it_as_firing(alarm, look, busy, alice, instance, clock):
     busy()
     look(95)
+    clock.advance(1)
     services.alarm_delete(
         organisation=alice.organisation, actor="alice", instance_id=instance.pk, alarm_id=alarm.pk, clock=clock
     )
@@ -127,6 +129,7 @@ def test_when_it_is_deleted_who_missed_its_end_hears_of_it(alarm, look, busy, al
     busy()
     look(50)
     Delivery.objects.unscoped(ROWS).filter(kind="budget").delete()
+    clock.advance(1)
     services.alarm_delete(
         organisation=alice.organisation, actor="alice", instance_id=instance.pk, alarm_id=alarm.pk, clock=clock
     )
@@ -139,3 +142,32 @@ def test_a_receiver_that_is_no_longer_named_is_owed_nothing(alarm, look, busy):
     Alarm.objects.unscoped(ROWS).update(receivers=[CALM])
     look(*[95] * 70)
     assert (told(BUSY), now().owed) == ([], {})
+
+
+def test_what_a_receiver_hears_for_the_first_time_is_not_told_as_repeated(alarm, look, busy):
+    Alarm.objects.unscoped(ROWS).update(repeat_s=3600)
+    busy()
+    look(*[95] * 62)
+    rows = Delivery.objects.unscoped(ROWS).filter(kind="alarm").order_by("created_at", "pk")
+    first = next(row.document for row in rows if row.receiver_id == BUSY)
+    assert first["data"]["is_repeated"] is False
+    assert email_of(first).subject == "[Firing] storage: events"
+
+
+def test_of_a_repetition_each_is_told_whether_it_is_one_to_him(alarm, look, busy):
+    """The one was held back until the very look at which the other is told again."""
+    Alarm.objects.unscoped(ROWS).update(repeat_s=1770)
+    busy()
+    look(*[95] * 60)
+    rows = Delivery.objects.unscoped(ROWS).filter(kind="alarm").order_by("created_at", "pk")
+    said = {
+        name: [row.document["data"]["is_repeated"] for row in rows if row.receiver_id == name] for name in (BUSY, CALM)
+    }
+    assert said == {BUSY: [False], CALM: [False, True]}
+
+
+def test_what_is_told_after_a_silence_is_no_repetition(alarm, look, clock):
+    Alarm.objects.unscoped(ROWS).update(silenced_until=clock.now() + timedelta(seconds=100))
+    look(*[95] * 5)
+    first = Delivery.objects.unscoped(ROWS).filter(kind="alarm").first()
+    assert first.document["data"]["is_repeated"] is False

@@ -20,12 +20,14 @@ START = datetime(2026, 11, 24, tzinfo=UTC)
 EVERY = timedelta(seconds=30)
 
 
-def driven(*held: bool | None, wanted: bool = True, repeat_s: int | None = None, **silenced: set[int]):
+def driven(
+    *held: bool | None, wanted: bool = True, repeat_s: int | None = None, duration_s: int = 0, **silenced: set[int]
+):
     """What was told at which look, from 1 on, and the condition in the end."""
     condition, told = Condition(since=START, seen_at=START), []
     for number, holds in enumerate(held, 1):
         look = Look(START + number * EVERY, holds, number in silenced.get("silent", ()))
-        step = looked(condition, look, duration_s=0, repeat_s=repeat_s, tells_no_data=wanted)
+        step = looked(condition, look, duration_s=duration_s, repeat_s=repeat_s, tells_no_data=wanted)
         condition = step.condition
         told += [(number, each.tells) for each in step.happened if each.tells is not None]
     return told, condition
@@ -46,6 +48,19 @@ def test_one_that_fired_is_told_as_over_when_it_is():
     told, condition = driven(True, *[None] * 5, False)
     assert told == [(1, Telling.FIRING), (4, Telling.NO_DATA), (7, Telling.RESOLVED)]
     assert condition.phase is Phase.OK
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ([True] * 5, (9, Telling.FIRING)),
+        ([True, True, False], (7, Telling.RESOLVED)),
+        ([True, True, None, None, None, False], (10, Telling.RESOLVED)),
+    ],
+)
+def test_while_it_holds_but_not_for_long_enough_yet_nobody_is_told_that_it_is_over(held, expected):
+    told, _ = driven(*[None] * 4, *held, duration_s=120)
+    assert told == [(3, Telling.NO_DATA), expected]
 
 
 def test_who_does_not_want_it_is_not_told():
@@ -90,11 +105,14 @@ def test_what_receivers_know_is_how_it_is_after_each_look_without_a_silence(look
         condition = step.condition
         told = [each.tells for each in step.happened if each.tells is not None]
         assert len(told) <= (0 if silent else 1)
+        waits = condition.phase is Phase.PENDING and knows is Telling.NO_DATA  # it holds, not for long enough yet
+        assert not (waits and told)
         knows = told[0] if told else knows
         assert condition.last_told is knows
         if not silent:
             fires = Telling.FIRING if condition.firing_since is not None else Telling.RESOLVED
-            assert knows is (Telling.NO_DATA if wanted and condition.phase is Phase.NO_DATA else fires)
+            has_none = (wanted and condition.phase is Phase.NO_DATA) or waits
+            assert knows is (Telling.NO_DATA if has_none else fires)
 
 
 @pytest.fixture
@@ -124,6 +142,32 @@ def test_receivers_are_told_if_the_alarm_says_so(instance, clock, look, wanted, 
             "The alarm fires at: storage used at least 90 %."
         )
         assert email_of(messages[0]).subject == "[No data] storage: events"
+        assert messages[1]["data"]["text"] == (
+            "There are values again: storage used is 10 %. The alarm does not fire; it fires at: storage used at least 90 %."
+        )
+
+
+def test_of_a_reason_that_is_full_again_nobody_is_told_the_contrary(instance, clock, look):
+    """The master is back and the storage is full: that is told in ten minutes, and not that it is over before that."""
+    receiver_row(instance)
+    moments = dict.fromkeys(("created_at", "since", "seen_at"), clock.now())
+    reason = {"watch": "storage_full", "comparison": None, "threshold": None, "duration_s": 600}
+    alarm_row(instance, receivers=["rcv-000000000001"], tell_no_data=True, **moments, **reason)
+    look(10, *[None] * 4, *[100] * 5, 10)
+    texts = [row.document["data"]["text"] for row in Delivery.objects.unscoped(ROWS).order_by("created_at")]
+    assert texts == [
+        "Whether it holds is not known. No flow master knows the instance now. The alarm fires when: storage is full for 10 min.",
+        "It is known again how it is, and the alarm does not fire. It fires when: storage is full for 10 min.",
+    ]
+
+
+def test_one_that_fired_before_there_were_no_values_is_told_as_over(instance, clock, look):
+    receiver_row(instance)
+    moments = dict.fromkeys(("created_at", "since", "seen_at"), clock.now())
+    alarm_row(instance, receivers=["rcv-000000000001"], tell_no_data=True, **moments)
+    look(95, *[None] * 4, 10)
+    last = Delivery.objects.unscoped(ROWS).order_by("created_at").last().document["data"]
+    assert last["text"] == "Storage used is 10 %. The alarm is over; it fires at: storage used at least 90 %."
 
 
 def test_of_one_that_fired_it_is_said_that_it_is_not_over(instance, clock, look):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.alarms import sources
 from controlplane.alarms.events import KINDS
 from controlplane.alarms.timeline import events_get
 from controlplane.clusters import coordination
@@ -15,6 +16,7 @@ from controlplane.clusters.services import brokers_sync, brokers_watch
 from controlplane.core.models import Operation
 from controlplane.health import services as health
 from controlplane.health.models import HealthReason, HealthSpell
+from controlplane.history.models import ExpiringUnread
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
 from controlplane.rebalancing.models import RebalanceMove
@@ -179,11 +181,28 @@ def test_unread_records_that_are_about_to_expire_are_told_with_group_and_topic(a
     ("minutes", "ended", "expected"),
     [(43, False, ", in 43 min"), (60, False, ", in 1 h"), (0, False, ""), (-5, False, ""), (43, True, "")],
 )
-def test_how_long_it_still_is_is_said_while_it_is_to_come(alice, instance, url, hour, minutes, ended, expected):
-    expires = datetime.now(UTC) + timedelta(minutes=minutes, seconds=30)
+def test_how_long_it_still_is_is_said_while_it_is_to_come(instance, hour, minutes, ended, expected):
+    """At a moment of the test's own, however long the machine takes."""
+    now = datetime.now(UTC)
+    expires = now + timedelta(minutes=minutes, seconds=30)
     expiring(instance, hour(3), hour(2) if ended else None, expires=expires)
     said = f"1204 records of topic orders may expire unread from {expires:%Y-%m-%d %H:%M} UTC on{expected}"
-    assert told(alice, url, kinds="unread.expiring") == [("unread.expiring", "billing", said)]
+    assert _said(instance, now) == said
+
+
+def test_of_one_record_it_is_said_in_the_singular(instance, hour):
+    now = datetime.now(UTC)
+    expires = now + timedelta(minutes=43, seconds=30)
+    expiring(instance, hour(3), expires=expires)
+    ExpiringUnread.objects.update(messages=1)
+    moment = f"1 record of topic orders may expire unread from {expires:%Y-%m-%d %H:%M} UTC on"
+    assert _said(instance, now) == f"{moment}, in 43 min"
+    assert _said(instance, expires) == moment
+
+
+def _said(instance, now):
+    _, began = sources._of_unread(instance, now)
+    return began.told(ExpiringUnread.objects.get()).detail
 
 
 @pytest.mark.parametrize(

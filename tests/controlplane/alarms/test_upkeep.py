@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from controlplane.alarms import upkeep
+from controlplane.alarms import evaluation, upkeep
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver, ThrottledSpell
 from controlplane.clusters.models import BrokerAbsence
 from controlplane.health.models import HealthSpell
@@ -83,3 +83,40 @@ def test_a_receiver_that_nobody_waits_for_goes_with_its_instance(instance, clock
     assert Alarm.objects.unscoped(ROWS).get().deleted_at == clock.now()
     assert not Receiver.objects.unscoped(ROWS).exists()
     assert not Delivery.objects.unscoped(ROWS).exists()
+
+
+def test_what_a_silence_holds_back_is_told_when_it_ends_though_the_instance_is_deleted(instance, clock):
+    """Whoever was paged a week ago is told that it is over: the alarm and its receiver stay for as long as that takes."""
+    receiver, until = receiver_row(instance), clock.now() + timedelta(days=7)
+    alarm_row(
+        instance, receivers=[receiver.pk], phase="firing", firing_since=clock.now(), told=True, silenced_until=until
+    )
+    receiver_row(instance, "rcv-000000000002", name="other")
+    Instance.objects.unscoped(ROWS).update(state="deleted")
+    for _ in range(3):
+        upkeep.keep_up(clock=clock)
+        clock.advance(86_400)
+    messages = Delivery.objects.unscoped(ROWS)
+    assert (messages.count(), Alarm.objects.unscoped(ROWS).get().deleted_at) == (0, None)
+    assert Receiver.objects.unscoped(ROWS).count() == 2
+    clock.advance(5 * 86_400)
+    upkeep.keep_up(clock=clock)
+    over = messages.get()
+    assert (over.receiver_id, over.document["type"]) == (receiver.pk, "alarm.resolved")
+    assert Alarm.objects.unscoped(ROWS).get().deleted_at == clock.now()
+    assert list(Receiver.objects.unscoped(ROWS).values_list("pk", flat=True)) == [receiver.pk]
+    messages.update(state="sent")
+    upkeep.keep_up(clock=clock)
+    assert not Receiver.objects.unscoped(ROWS).exists()
+
+
+def test_an_alarm_of_a_deleted_instance_that_could_not_be_ended_is_tried_again(instance, clock, monkeypatch):
+    receiver = receiver_row(instance)
+    alarm_row(instance, receivers=[receiver.pk], phase="firing", firing_since=clock.now(), told=True)
+    Instance.objects.unscoped(ROWS).update(state="deleted")
+    with monkeypatch.context() as broken:
+        broken.setattr(evaluation, "ENDED_AT_ONCE", 0)
+        upkeep.keep_up(clock=clock)
+    assert Alarm.objects.unscoped(ROWS).get().deleted_at is None
+    upkeep.keep_up(clock=clock)
+    assert Delivery.objects.unscoped(ROWS).get().document["type"] == "alarm.resolved"

@@ -60,6 +60,16 @@ def test_who_was_refused_is_added_up_over_brokers_the_latest_first(alice, hers):
     assert (len(first["items"]), first["other_count"]) == (1, 6)
 
 
+def test_a_client_id_is_taken_as_it_is_and_a_reason_that_there_is_none_of_is_refused(alice, hers):
+    hers.say(1, connections=(connection(" a"), connection("a")), refused=(refused(),))
+    answer = alice.api.get(f"{hers.url}/connections", {"client_id": " a"}).json()
+    assert [row["client_id"] for row in answer["items"]] == [" a"]
+    body = problem(alice.api.get(f"{hers.url}/refused-connections?reason=whitelsit"), 400, "invalid")
+    assert body["errors"][0]["detail"].startswith("must be one of")
+    answer = alice.api.get(f"{hers.url}/refused-connections?reason=whitelist").json()
+    assert [row["reason"] for row in answer["items"]] == ["whitelist"]
+
+
 def test_who_produces_and_consumes_is_added_up_over_brokers(alice, hers, his):
     hers.say(1, talkers=(hers.talker(produces=10), hers.talker("billing", consumes=25)), other_talkers=rest(2, 3, 4))
     hers.say(2, talkers=(hers.talker(produces=20), hers.talker("billing", "events", consumes=1)))
