@@ -59,7 +59,7 @@ class TestKeys:
         assert found(alice, url, state="expired") == []
         type(row).objects.unscoped("a test").update(expires_at=LONG_AGO + timedelta(days=90))
         assert (found(alice, url, state="expired"), found(alice, url, state="active")) == ([row.id], [])
-        problem(alice.api.get(url, {"state": "asleep"}), 400, "invalid")
+        problem(alice.api.get(url, {"state": "lost"}), 400, "invalid")
 
 
 def test_members_by_role_and_address(alice, bob, viewer):
