@@ -42,8 +42,9 @@ SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "h
 SCHEMES = ("light", "dark")
 LANGUAGES = (ENGLISH, CHINESE)
 IN_ENGLISH = Words(ENGLISH)
-OFTEN = {("desktop", "light", ENGLISH), ("phone", "dark", CHINESE)}
-"""The looks in which `make test` tells stories: each screen, scheme and language once. The others are `long`."""
+OFTEN = {("desktop", "light", ENGLISH)}
+"""The looks in which `make test` tells stories; the others are `long`. Phones, the dark and Chinese it has in
+test_accessibility.py and test_languages.py: of every page."""
 STARTS_WITHIN_S, TAKEN_WITHIN_S = 120, 60
 PATIENCE_MS = 30_000
 """For whatever a page is to show or do: where others want the cores, one that comes again every 10 s may take twice as long."""

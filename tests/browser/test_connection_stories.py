@@ -13,8 +13,15 @@ from .test_accessibility import violations
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "screen"),
+    [
+        ("light", "desktop"),
+        ("dark", "phone"),
+        pytest.param("dark", "desktop", marks=pytest.mark.long),
+        pytest.param("light", "phone", marks=pytest.mark.long),
+    ],
+)
 def test_finding_a_client_and_letting_in_an_address(open_page, console, screen, scheme):
     page = open_page("alice", viewport=SCREENS[screen], color_scheme=scheme)
     one = f"instances/{console.instances['orders']}"

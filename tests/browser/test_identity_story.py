@@ -40,7 +40,7 @@ def sign_in(page, address, password):
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", ["desktop", pytest.param("phone", marks=pytest.mark.long)])
 def test_from_signing_up_to_a_forgotten_password(open_page, console, screen):
     page, address = open_page(viewport=SCREENS[screen]), f"{screen}-dora@example.com"
     console.switch("letters", on=True)

@@ -13,8 +13,15 @@ from .test_accessibility import violations
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "screen"),
+    [
+        ("light", "desktop"),
+        ("dark", "phone"),
+        pytest.param("dark", "desktop", marks=pytest.mark.long),
+        pytest.param("light", "phone", marks=pytest.mark.long),
+    ],
+)
 def test_to_a_topic_without_a_mouse(open_page, console, screen, scheme):
     page = open_page("alice", viewport=SCREENS[screen], color_scheme=scheme)
     page.goto(console.address("operations"))

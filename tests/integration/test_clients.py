@@ -25,7 +25,15 @@ def outcomes(cell):
     return {one.check: one.outcome if one.outcome != "fail" else one.problems for one in cell.findings}
 
 
-@pytest.mark.parametrize("row", ["plaintext", "ssl", "mtls", "sasl_ssl SCRAM-SHA-512"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "plaintext",
+        pytest.param("ssl", marks=pytest.mark.long),
+        "mtls",
+        pytest.param("sasl_ssl SCRAM-SHA-512", marks=pytest.mark.long),
+    ],
+)
 def test_python_clients_exchange_records_and_hear_why_they_are_refused(new_tenant, tmp_path, row):
     served = Served(new_tenant, tmp_path)
     checks = (EXCHANGE, DENIED, STRANGER)

@@ -112,6 +112,7 @@ def test_every_record_once_and_any_range_again(world):
     print(f"whole after {time.monotonic() - began:.1f} s")
 
 
+@pytest.mark.long
 def test_topics_that_lose_records_end_or_begin_again(world):
     created(world.tenant, "table", 1, factor=1, cleanup_policy="compact", segment_bytes="1048576",
             min_cleanable_dirty_ratio="0.1")  # fmt: skip

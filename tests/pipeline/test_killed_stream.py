@@ -178,6 +178,7 @@ def world(tmp_path, database_file, django_db_blocker, monkeypatch):
             made.stop()
 
 
+@pytest.mark.long  # minutes; `make killed` kills everything on the way
 def test_no_kill_no_repetition_and_no_delay_changes_what_was_counted(world):
     began = time.monotonic()
 

@@ -37,6 +37,7 @@ def secured(tmp_path, database_file, django_db_blocker, monkeypatch, certificate
             made.stop()
 
 
+@pytest.mark.long  # two minutes
 def test_what_is_metered_over_tls_goes_on_with_another_authority(secured, certificates):
     def metered():
         return secured.totals() == (secured.counted, secured.counted)
