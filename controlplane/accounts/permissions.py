@@ -69,6 +69,8 @@ def staff_note(request: Request, organisation: Tenant, *, looked_at: str) -> Non
 
 def list_note(request: Request, organisation_id: str) -> None:
     """Of a list of all that an operator has narrowed to one organisation; nothing where there is no such organisation."""
+    if not organisation_id:
+        return
     with suppress(NotFound):
         organisation = organisation_any(organisation_id)
         staff_note(request, organisation, looked_at=f"{organisation.pk}/{request.path.rpartition('/')[2]}")

@@ -383,7 +383,7 @@ class TestRest:
 
     @pytest.mark.parametrize(
         ("query", "amount", "status"),
-        [("?dry_run=true", "1.00", 200), ("?dry_run=true", "1000000", 409), ("", "1000000", 409)],
+        [("?dry_run=true", "1.00", 200), ("?dry_run=true", "1000000", 400), ("", "1000000", 400)],
     )
     def test_who_asks_what_one_would_do_or_is_refused_has_looked(self, chained, operator, query, amount, status):  # noqa: F811
         answer = operator.api.post(f"{self.path(chained)}{query}", {"amount": amount, "reason": "down"}, headers=KEY)
