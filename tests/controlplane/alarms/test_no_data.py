@@ -174,9 +174,9 @@ def test_one_that_fired_in_a_silence_alone_is_not_told_as_over(instance, clock, 
     """Nobody heard that it fires; what they heard is that there are no values."""
     receiver_row(instance)
     moments = dict.fromkeys(("created_at", "since", "seen_at"), clock.now())
-    until = clock.now() + timedelta(seconds=110)
+    until = clock.now() + timedelta(seconds=160)
     alarm_row(instance, receivers=["rcv-000000000001"], tell_no_data=True, silenced_until=until, **moments)
-    look(95, *[None] * 5, 10)
+    look(95, *[None] * 8, 10)
     texts = [row.document["data"]["text"] for row in Delivery.objects.unscoped(ROWS).order_by("created_at")]
     assert len(texts) == 2
     assert texts[1] == (
