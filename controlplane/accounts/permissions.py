@@ -5,6 +5,7 @@ What a key may do within the role: scopes.py.
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rest_framework.permissions import SAFE_METHODS, BasePermission
@@ -12,12 +13,15 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from controlplane.accounts.scopes import PREFIX
 from controlplane.accounts.selectors import Caller
 from controlplane.api import dry_runs, parameters
-from controlplane.core.errors import Forbidden, NotFound, Unauthenticated
+from controlplane.core.dry_runs import stays
+from controlplane.core.errors import Forbidden, NotFound, SluiceError, Unauthenticated
 from controlplane.core.origin import for_some_instances
 from controlplane.core.staff_views import view_note
 from controlplane.tenants.operators import organisation_any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
@@ -47,7 +51,7 @@ def organisation_asked(request: Request, organisation_id: str, refusal: str) -> 
     caller = caller_of(request)
     if caller.is_operator:
         organisation = organisation_any(organisation_id)
-        staff_note(request, organisation, looked_at=request.path.removeprefix(f"/{PREFIX}organisations/"))
+        staff_note(request, organisation, looked_at=_looked_at(request))
         return organisation
     if organisation_id != caller.organisation.id:
         raise NotFound(f"no organisation {organisation_id}")
@@ -59,11 +63,39 @@ def staff_note(request: Request, organisation: Tenant, *, looked_at: str) -> Non
 
     What an operator changes has entries of its own; a dry run tells how things are, and changes nothing.
     """
+    if request.method in SAFE_METHODS or dry_runs.is_dry_run(request):
+        _note(request, organisation, looked_at)
+
+
+def list_note(request: Request, organisation_id: str) -> None:
+    """Of a list of all that an operator has narrowed to one organisation; nothing where there is no such organisation."""
+    if not organisation_id:
+        return
+    with suppress(NotFound):
+        organisation = organisation_any(organisation_id)
+        staff_note(request, organisation, looked_at=f"{organisation.pk}/{request.path.rpartition('/')[2]}")
+
+
+@contextmanager
+def told_if_refused(request: Request, organisation: Organisation) -> Iterator[None]:
+    """Around a change that an operator makes: a refusal has no entry of its own, and tells how things are."""
+    try:
+        yield
+    except SluiceError:
+        _note(request, organisation, _looked_at(request))
+        raise
+
+
+def _looked_at(request: Request) -> str:
+    """An address within an organisation, from its id on."""
+    return request.path.removeprefix(f"/{PREFIX}organisations/")
+
+
+def _note(request: Request, organisation: Tenant, looked_at: str) -> None:
     caller = caller_of(request)
-    looks = request.method in SAFE_METHODS or dry_runs.is_dry_run(request)
-    if looks and organisation.pk != caller.organisation.pk:
-        place = f"{request.method} {request.path}"
-        view_note(organisation=organisation, by=caller.actor, looked_at=looked_at, place=place)
+    if organisation.pk != caller.organisation.pk:
+        about = {"by": caller.actor, "looked_at": looked_at, "place": f"{request.method} {request.path}"}
+        stays(lambda: view_note(organisation=organisation, **about))
 
 
 def _place_of(request: Request) -> tuple[str, dict[str, Any]]:

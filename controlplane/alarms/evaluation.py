@@ -71,8 +71,8 @@ _REASON = "everyone's alarms are looked at"
 class Looked:
     """An alarm, already as the step says. `detail`: what health says of the reason that it watches, or why there is no value.
 
-    `receivers`: their ids, who are told of it; `knew`: what each of them was told last, one of `Telling`; `fired`: whether it was
-    firing before the step; `ended`: of an instance that is gone one of GONE's values.
+    `receivers`: their ids, who are told of it; `knew`: what each of them was told last, one of `Telling`; `told`: whether it was
+    told as firing before there were no values; `ended`: of an instance that is gone one of GONE's values.
     """
 
     alarm: Alarm
@@ -82,7 +82,7 @@ class Looked:
     has_new_value: bool = False
     ended: str = ""
     knew: Mapping[str, str] = field(default_factory=dict)
-    fired: bool = False
+    told: bool = False
 
 
 def evaluate(*, clock: Clock = SYSTEM_CLOCK) -> Counter[str]:
@@ -189,7 +189,7 @@ def ended(alarm: Alarm, at: datetime, *, because: str = "") -> Looked:
 
     It counts as a look: one whose values are older comes too late.
     """
-    fired, last = alarm.firing_since is not None, _last_told(alarm)
+    told, last = alarm.told, _last_told(alarm)
     quiet = is_silenced(alarm, at)
     step = reset(alarm.condition, at, is_silenced=quiet)
     receivers = [name for name in alarm.receivers if last[name] != Telling.RESOLVED.value]
@@ -199,7 +199,7 @@ def ended(alarm: Alarm, at: datetime, *, because: str = "") -> Looked:
         alarm.owed = {}
     alarm.take(replace(step.condition, looked_at=at))
     alarm.value, alarm.value_of, alarm.missing = None, "", ""
-    return Looked(alarm, step, receivers, ended=because, knew=last, fired=fired)
+    return Looked(alarm, step, receivers, ended=because, knew=last, told=told)
 
 
 def _last_told(alarm: Alarm) -> dict[str, str]:
@@ -222,16 +222,17 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
         owed = _owed(alarm, step, receivers, told)
         reading = readings.get(alarm.instance_id, NOTHING)
         before, found = (alarm.value, alarm.value_of, alarm.missing, alarm.owed), _found(alarm, readings)
-        fired, last = alarm.firing_since is not None, _last_told(alarm)
+        was_told, last, unseen = alarm.told, _last_told(alarm), _unseen(alarm, reading)
         alarm.take(step.condition)
         alarm.value, alarm.missing = (None, found.value) if isinstance(found, Missing) else (found, "")
-        alarm.value_of = reading.whose.get(alarm.watch, "") if alarm.value is not None else ""
+        whose = reading.whose.get(alarm.watch, "") if unseen is None else unseen[1]
+        alarm.value_of = whose if alarm.value is not None or unseen is not None else ""
         alarm.owed = owed
         detail = reading.details.get(alarm.watch, "")
         if isinstance(found, Missing) and step.condition.last_told is Telling.NO_DATA:
-            detail = MISSING[found]
+            detail = MISSING[found] if unseen is None else words.unseen_text(unseen[1])
         has_new_value = before != (alarm.value, alarm.value_of, alarm.missing, alarm.owed)
-        done.append(Looked(alarm, step, told, detail, has_new_value, knew=last, fired=fired))
+        done.append(Looked(alarm, step, told, detail, has_new_value, knew=last, told=was_told))
     return done
 
 
@@ -249,6 +250,8 @@ def _to_be_told(alarm: Alarm, step: Step, at: datetime) -> list[str]:
         ]
     if is_silenced(alarm, at):
         return []
+    if step.condition.phase is Phase.PENDING and knew is Telling.NO_DATA:
+        return []  # there is a value again: to say that there is none would be wrong, and it does not fire yet
     return [name for name in alarm.receivers if alarm.owed.get(name, knew.value) != knew.value]
 
 
@@ -282,10 +285,16 @@ def _found(alarm: Alarm, readings: Mapping[str, Reading]) -> float | Missing:
     """The value. While it fires, what a group that is not seen now had last keeps the alarm from being over, and is no value."""
     reading, rule = readings.get(alarm.instance_id, NOTHING), alarm.rule
     found = reading.of(rule)
+    return found if _unseen(alarm, reading) is None else Missing.NO_GROUP
+
+
+def _unseen(alarm: Alarm, reading: Reading) -> tuple[float, str] | None:
+    """Of an alarm that fires, and would be over by what is seen: what a group that is not seen now may have, and its name."""
+    found, rule = reading.of(alarm.rule), alarm.rule
     if alarm.firing_since is None or isinstance(found, Missing) or rule.holds(found):
-        return found
+        return None
     unseen = reading.unseen.get(rule.watch)
-    return Missing.NO_GROUP if unseen is not None and rule.holds(unseen) else found
+    return unseen if unseen is not None and rule.holds(unseen[0]) else None
 
 
 def _keep(done: Sequence[Looked], at: datetime) -> None:
@@ -351,7 +360,7 @@ def _document(each: Looked, instance: Instance, telling: Telling, last: Telling,
         value_of=alarm.value_of,
         since=alarm.firing_since,
         is_repeated=telling is last,
-        is_back=telling is Telling.RESOLVED and last is Telling.NO_DATA and not each.fired and alarm.value is not None,
+        is_back=telling is Telling.RESOLVED and last is Telling.NO_DATA and not each.told and alarm.value is not None,
         detail=each.detail,
         ended=each.ended,
     )

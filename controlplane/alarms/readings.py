@@ -21,7 +21,7 @@ from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
 from controlplane.history.lag.expiry import unread_lately, unread_unseen
-from controlplane.history.latest import FRESH_S, Latest, LatestLag, lags_get, latest_get, unseen_get, worst_get
+from controlplane.history.latest import FRESH_S, Largest, Latest, LatestLag, lags_get, latest_get, unseen_get, worst_get
 from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.history.requests.topics import moved_lately
 from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
@@ -103,13 +103,14 @@ class Reading:
     """Of one instance: a value for everything that can be watched, or why there is none; what health says of a reason.
 
     `whose`: of what is the largest of all groups, the group whose it is, by what is watched. `unseen`, likewise: what it may be
-    if groups that are not seen now, but were within the last hour, are as they were last; of what is watched while it fires.
+    if groups that are not seen now, but were within the last hour, are as they were last, and which of them has most; of what is
+    watched while it fires.
     """
 
     values: Mapping[Watched, float | Missing] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     whose: Mapping[str, str] = field(default_factory=dict)
-    unseen: Mapping[str, float] = field(default_factory=dict)
+    unseen: Mapping[str, Largest] = field(default_factory=dict)
 
     def of(self, rule: Rule) -> float | Missing:
         """What a rule watches."""
@@ -168,19 +169,20 @@ def _read(
     return found
 
 
-def _unseen(names: Sequence[str], found: Mapping[str, Reading], now_s: int) -> dict[str, dict[str, float]]:
-    """Three statements for all of these instances."""
+def _unseen(names: Sequence[str], found: Mapping[str, Reading], now_s: int) -> dict[str, dict[str, Largest]]:
+    """A few statements for all of these instances."""
     if not names:
         return {}
     lags, records = unseen_get(names, now_s), unread_unseen(names, now_s)
-    unseen: dict[str, dict[str, float]] = {}
+    unseen: dict[str, dict[str, Largest]] = {}
     for name in names:
         lag = lags.get(name, {})
         figures = {watch: of.removeprefix("group_") for watch, of in OF_ANY_GROUP.items()}
         unseen[name] = {watch: lag[metric] for watch, metric in figures.items() if metric in lag}
         now = found[name].values.get((UNREAD, None))
         if name in records and isinstance(now, float):
-            unseen[name][UNREAD] = now + records[name]
+            messages, group = records[name]
+            unseen[name][UNREAD] = now + messages, group
     return unseen
 
 

@@ -201,6 +201,7 @@ def rehearsed(
     of: Seen | None = None,
     touches: Touches | None = None,
     touches_unseen: bool = False,
+    shows_all: bool = False,
     moves: Moves | None = None,
 ) -> Callable[[Handler], Handler]:
     """A handler whose dry run is the call itself, taken back.
@@ -208,8 +209,9 @@ def rehearsed(
     What was different is told by `of`, before and afterwards: by default what GET says at the same address. What is not found is
     not there. `makes` (it may depend on the request): the answer of the call is what was made. `touches`: whom it concerns beside
     that, as things are now. It is told which members would be others (of one within another the outer one), and is asked once the
-    call is known to be carried out, where it changes something that is shown or `touches_unseen`. `moves`: what brokers would
-    copy between each other, as things are now; it is asked last.
+    call is known to be carried out, where it changes something that is shown or `touches_unseen`. `shows_all`: the call
+    does nothing that `of` does not show, so that nothing is planned where nothing is different. `moves`: what brokers would copy
+    between each other, as things are now; it is asked last.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -231,13 +233,14 @@ def rehearsed(
                     before = _seen(look, self, request, ids)
                 changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
                 is_felt = bool(changed) or is_new or touches_unseen
+                is_otherwise = not shows_all and (request.method == "POST" or touches_unseen)
                 return compared(
                     before,
                     after,
                     affected=touches(request, ids, changed) if touches and is_felt else (),
                     begun=rehearsal.begun,
                     moving=moves(request, ids) if moves else NOTHING_MOVES,
-                    otherwise=_in_its_words(handler) if request.method == "POST" or touches_unseen else (),
+                    otherwise=_in_its_words(handler) if is_otherwise else (),
                 )
 
         handle.is_rehearsed = True  # type: ignore[attr-defined]

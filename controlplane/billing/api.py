@@ -11,7 +11,14 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of, organisation_asked
+from controlplane.accounts.permissions import (
+    LookingPermission,
+    OperatorPermission,
+    caller_of,
+    list_note,
+    organisation_asked,
+    told_if_refused,
+)
 from controlplane.api import dry_runs, filters, idempotency_keys, pagination, sorting
 from controlplane.billing import costs, selectors, services
 from controlplane.billing.chain import number_text
@@ -380,13 +387,14 @@ class InvoiceCreditNotesApi(APIView):
         body = CreditNoteRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         idempotency_keys.require(request, self)
-        note = credit_note_write(
-            organisation=organisation,
-            invoice=number,
-            amount=Decimal(body.validated_data["amount"]),
-            reason=body.validated_data["reason"],
-            actor=caller_of(request).actor,
-        )
+        with told_if_refused(request, organisation):
+            note = credit_note_write(
+                organisation=organisation,
+                invoice=number,
+                amount=Decimal(body.validated_data["amount"]),
+                reason=body.validated_data["reason"],
+                actor=caller_of(request).actor,
+            )
         return Response(_notes([note])[0], status=201)
 
 
@@ -422,6 +430,7 @@ class TaxesApi(APIView):
         """Taxes that were ever set, of everybody and of organisations; the last set first. `manage.py taxes` sets one."""
         rows, organisation_id = selectors.tax_list().order_by("-pk"), filters.text_of(request, "organisation_id")
         if organisation_id:
+            list_note(request, organisation_id)
             rows = rows.filter(organisation_id=organisation_id)
 
         def fetch(after: Any, limit: int) -> list[TaxRate]:
@@ -486,7 +495,7 @@ class WaiversApi(APIView):
         return Response(pagination.body(items, following))
 
     @extend_schema(request=WaiverRequestSerializer, responses={201: WaiverSerializer}, tags=["operators"])
-    @dry_runs.rehearsed(of=_waiver)
+    @dry_runs.rehearsed(of=_waiver, shows_all=True)
     def post(self, request: Request) -> Response:
         """Invoices of a month that is over need not wait for metering any more. What is counted later is adjusted."""
         about, reason = _waiver_asked(request)

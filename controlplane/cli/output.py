@@ -77,6 +77,13 @@ class Output:
         if said := found[0].get(note):
             self.note(f"{said[:1].upper()}{said[1:]}.")
 
+    def items(self, found: Sequence[Mapping[str, Any]], wanted: Columns) -> None:
+        """A list that is answered whole, without pages: JSON is printed as it came."""
+        if self.is_json:
+            self._json(found)
+        else:
+            self.pages([{"items": found}], wanted)
+
     def line(self, item: Mapping[str, Any], text: str) -> None:
         """One of many that come one by one, at once: of JSON a line for each."""
         said = json.dumps(item, ensure_ascii=False) if self.is_json else text

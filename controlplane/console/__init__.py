@@ -8,7 +8,7 @@
     known_browser                    where somebody has signed in before, a stranger who guesses keeps nobody out
     middleware                       security headers, errors as pages
     listing icons templatetags       rows with a search; icons; numbers with units in templates
-    advice broker_state rules waits  errors, brokers, throttle rules and waiting in words
+    advice rules waits               errors, throttle rules and waiting in words
     wording extraction catalogue     what Python says in the page's language; which texts are shown; `.po` files beside them
     load_words                       what a run of a load says, with names of its page
     contents                         what stands in a message: text, a JSON tree, hex

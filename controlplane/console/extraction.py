@@ -63,6 +63,7 @@ SPOKEN = (
     "controlplane/policies/retention.py",
     "controlplane/policies/rules.py",
     "controlplane/policies/storage.py",
+    "controlplane/fleet/broker_state.py",
     "controlplane/fleet/measures.py",
     "controlplane/fleet/selectors.py",
     "controlplane/quotas/figures.py",

@@ -1,7 +1,8 @@
 """What a change would do, found out by making it and taking it back.
 
 A dry run goes the way of the change itself, so that it is refused as the change would be. It ends by taking back all that was
-written; what waits for the commit (the wake-up of a worker) never happens. Outside of the database that is true of the cluster's
+written; what waits for the commit (the wake-up of a worker) never happens, and what is to stay is written after that (`stays`).
+Outside of the database that is true of the cluster's
 tree alone (`clusters.zookeeper.tree`): a service that changes something elsewhere, such as topics of Kafka, is not called in one.
 
 While the change stands, its rows are locked, and a cluster may take seconds to answer. So who compares looks before the change as
@@ -75,9 +76,10 @@ class Begun:
 
 @dataclass(slots=True)
 class Rehearsal:
-    """What a change began while it stood."""
+    """What a change began while it stood, and what is to be written once it has been taken back."""
 
     begun: list[Begun] = field(default_factory=list)
+    afterwards: list[Callable[[], object]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,20 @@ def taken_back() -> Iterator[Rehearsal]:
     finally:
         _rehearsal.reset(around)
         _scratch.reset(before)
+        for write in rehearsal.afterwards:
+            stays(write)
+
+
+def stays(write: Callable[[], object]) -> None:
+    """Write something that is so whatever becomes of the change, such as that somebody has looked: not what is taken back.
+
+    In a dry run it is written when the change has been taken back, or was refused.
+    """
+    rehearsal = _rehearsal.get()
+    if rehearsal is None:
+        write()
+    else:
+        rehearsal.afterwards.append(write)
 
 
 def note_begun(operation: Begun) -> None:

@@ -1,6 +1,7 @@
 """REST of the fleet, for operators of the service: what their pages show of all organisations.
 
-What they are shown of one organisation is written into its audit log, as by their pages; lists of all are not.
+What they are shown of one organisation is written into its audit log, as by their pages, and so are lists of all that are
+narrowed to one; lists of all are not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import OperatorPermission, staff_note
+from controlplane.accounts.permissions import OperatorPermission, list_note, staff_note
 from controlplane.admission import rules
 from controlplane.admission.selectors import sizes_by_organisation
 from controlplane.api import filters, pagination, sorting
@@ -145,6 +146,7 @@ class FleetInstancesApi(APIView):
             state=filters.choice_of(request, "state", INSTANCE_STATES),
             **{name: filters.text_of(request, name) for name in ("cluster", "organisation_id", "prefix", "search")},
         )
+        list_note(request, filters.text_of(request, "organisation_id"))
         page, following = sorting.rows_page(request, rows, INSTANCES_SORTED)
         figures = figures_get(page, flows_get)
         items = FleetInstanceSerializer(_with_figures(page, figures), many=True).data
@@ -206,7 +208,12 @@ class FleetOperationsApi(APIView):
             start=start,
             end=end,
         )
-        page, following = sorting.rows_page(request, rows, OPERATIONS_SORTED)
+        target = filters.text_of(request, "target")
+        list_note(request, filters.text_of(request, "organisation_id"))
+        page, following = sorting.rows_page(request, rows.select_related("organisation"), OPERATIONS_SORTED)
+        if target:
+            for organisation in {each.organisation for each in page if each.organisation is not None}:
+                staff_note(request, organisation, looked_at=target)
         return Response(pagination.body(list(FleetOperationSerializer(page, many=True).data), following))
 
 
@@ -304,7 +311,7 @@ class FleetProblemsApi(APIView):
 
     @extend_schema(responses=FleetProblemPageSerializer, parameters=PROBLEMS_ASKED, tags=TAGS)
     def get(self, request: Request) -> Response:
-        """What is the matter anywhere: brokers, workers, the cache, metering, invoices; nothing where all is well."""
+        """What is the matter anywhere: clusters, brokers, workers, the cache, metering, invoices; nothing where all is well."""
         kind, cluster = filters.choice_of(request, "kind", problems.KINDS), filters.text_of(request, "cluster")
         found = [
             each

@@ -6,35 +6,35 @@ Each has a key of its own, so that a list of them has pages, and whoever asks ag
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.billing.selectors import invoice_failures
 from controlplane.billing.waiting import waiting
+from controlplane.clusters import coordination, master, zookeeper
 from controlplane.clusters.services import cluster_list
 from controlplane.core import kept, pulse
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.fleet.listing import AWAY, SILENT, brokers
+from controlplane.core.errors import Unavailable
+from controlplane.fleet.broker_state import state_of
 from controlplane.metering import selectors as metering
 from controlplane.metering.elastic import journals_unread
-from controlplane.quotas.selectors import journals_with_problems
+from controlplane.quotas.selectors import brokers_get, journals_with_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-BROKER, CACHE, WORKERS, METERING, LOSS = "broker", "cache", "workers", "metering", "usage_lost"
+    from controlplane.clusters.models import PhysicalCluster
+
+BROKER, CACHE, CLUSTER, WORKERS, METERING, LOSS = "broker", "cache", "cluster", "workers", "metering", "usage_lost"
 INVOICES, INVOICE, ELASTIC, THROTTLED = "invoices_wait", "invoice_failed", "elastic_unread", "throttling_unread"
-KINDS = (BROKER, CACHE, WORKERS, METERING, LOSS, INVOICES, INVOICE, ELASTIC, THROTTLED)
+KINDS = (BROKER, CACHE, CLUSTER, WORKERS, METERING, LOSS, INVOICES, INVOICE, ELASTIC, THROTTLED)
 TROUBLED = ("failing", "stalled", "silent")
 _CACHE = (
     "Redis does not answer: workers are not told what there is to do, and attempts to sign in and requests by REST are not "
     "counted"
 )
 _WORKERS = "no worker is heard: nothing that is asked for begins, no alarms are judged and no mails sent"
-_AWAY = {
-    AWAY: "its registration in ZooKeeper has ended: it was stopped, has died, or its machine is cut off",
-    SILENT: "it is registered and does not report to the flow master: it hangs, or cannot reach it",
-}
 _ELASTIC = "what it has counted since it was read last is on no bill and in no budget yet"
 
 
@@ -55,7 +55,7 @@ class Problem:
 def problems(*, clock: Clock = SYSTEM_CLOCK) -> list[Problem]:
     """All that there are, by their keys."""
     now = clock.now()
-    return sorted([*_parts(clock), *_brokers(), *_usage(now), *_bills(now)], key=lambda each: each.key)
+    return sorted([*_parts(clock), *_clusters(), *_usage(now), *_bills(now)], key=lambda each: each.key)
 
 
 def _parts(clock: Clock) -> Iterator[Problem]:
@@ -66,18 +66,44 @@ def _parts(clock: Clock) -> Iterator[Problem]:
         yield Problem(WORKERS, WORKERS, _WORKERS, since=since)
 
 
-def _brokers() -> Iterator[Problem]:
-    for broker in brokers(cluster_list()):
-        if broker["state"] in _AWAY:
-            number, cluster = broker["broker"], broker["cluster"]
-            yield Problem(
-                BROKER,
-                f"{BROKER}:{cluster}:{number:010}",
-                _AWAY[broker["state"]],
-                cluster=cluster,
-                broker=number,
-                since=broker["away_since"],
-            )
+def _clusters() -> Iterator[Problem]:
+    """One of each cluster that does not answer, whose brokers nobody knows then; and the brokers that are known to be away."""
+    for cluster in cluster_list():
+        name, found = cluster.name, brokers_get(cluster)
+        why = _why_away(cluster, found)
+        if why:
+            yield Problem(CLUSTER, f"{CLUSTER}:{name}", why, cluster=name)
+        for broker in found:
+            state = state_of(is_registered=broker["is_registered"], is_reporting=broker["is_reporting"])
+            if state.level == "failed":
+                yield Problem(
+                    BROKER,
+                    f"{BROKER}:{name}:{broker['id']:010}",
+                    state.why,
+                    cluster=name,
+                    broker=broker["id"],
+                    since=broker["known"] and broker["known"].away_since,
+                )
+
+
+def _why_away(cluster: PhysicalCluster, found: Sequence[Mapping[str, Any]]) -> str:
+    """What of a cluster does not answer, ZooKeeper or its flow master; empty: both do, by what is known of its brokers."""
+    reasons = []
+    if not found or any(broker["is_registered"] is None for broker in found):
+        reasons.append(_refusal(lambda: coordination.live_brokers(zookeeper.tree(cluster.address))))
+    if not found or any(broker["is_reporting"] is None for broker in found):
+        reasons.append(_refusal(lambda: master.brokers(cluster.address)))
+    # Who is the flow master stands in ZooKeeper: while that is away, both say the same.
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
+
+
+def _refusal(ask: Callable[[], object]) -> str:
+    """Empty: it answers again."""
+    try:
+        ask()
+    except Unavailable as error:
+        return str(error)
+    return ""
 
 
 def _usage(now: datetime) -> Iterator[Problem]:
@@ -114,10 +140,12 @@ def _usage(now: datetime) -> Iterator[Problem]:
 
 def _bills(now: datetime) -> Iterator[Problem]:
     for month in waiting(now):
+        one = month.invoices == 1
+        wait = f"1 invoice of {month.month} waits" if one else f"{month.invoices} invoices of {month.month} wait"
         yield Problem(
             INVOICES,
             f"{INVOICES}:{month.cluster}:{month.month}",
-            f"{month.invoices} wait: {month.why}",
+            f"{wait}: {month.why}",
             cluster=month.cluster,
             month=str(month.month),
         )

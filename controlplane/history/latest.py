@@ -153,8 +153,8 @@ def worst_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]
     }
 
 
-def unseen_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, float]]:
-    """Of these instances' groups without a fresh minute, but with one of the last hour: the largest of what each had last.
+def unseen_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]:
+    """Of these instances' groups without a fresh minute, but with one of the last hour: the largest of what they had last.
 
     By instance and the metric's name. Such a group may be unreadable (a partition of its topic has no leader), not well.
     """
@@ -166,17 +166,18 @@ def unseen_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, float]]:
     )
     this = floor(now_s, MINUTES.step_s)
     unseen = groups.filter(last_until__gte=this - GONE_AFTER_S, last_until__lt=this - LAG_FRESH_S)
-    of = {pk: (instance, at) for pk, instance, at in unseen.values_list("pk", "instance", "last_at")}
-    rows = LagMinutes.objects.filter(group__in=list(of), at__in={at for _, at in of.values()})
-    largest: dict[str, dict[str, float]] = {}
-    for row in rows:
-        instance, at = of[row.group]
+    found = unseen.values_list("pk", "instance", "name", "last_at")
+    of = {pk: (instance, group, at) for pk, instance, group, at in found}
+    rows = LagMinutes.objects.filter(group__in=list(of), at__in={at for _, _, at in of.values()})
+    largest: dict[str, dict[str, Largest]] = {}
+    for row in rows.order_by("group"):
+        instance, group, at = of[row.group]
         if row.at != at:
             continue
         ours = largest.setdefault(instance, {})
         for metric, value in _figures(row):
-            if value is not None:
-                ours[metric] = max(float(value), ours.get(metric, 0.0))
+            if value is not None and (metric not in ours or value > ours[metric][0]):
+                ours[metric] = float(value), group
     return largest
 
 

@@ -370,7 +370,9 @@ def instance_locked(organisation: Organisation, instance_id: str) -> Instance:
     """The row as it is; until this transaction ends, nobody else changes it. Raises NotFound."""
     found = instance_get(organisation=organisation, instance_id=instance_id)
     rows = Instance.objects.for_organisation(organisation).select_related("cluster")
-    return rows.select_for_update(of=("self",)).get(pk=found.pk)
+    # Not its key, which nobody changes, and no row is deleted: who writes a row that refers to it, such as the note of a topic,
+    # need not wait. With a lock on the key two of them wait for each other, one for this row and one for the note's.
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=found.pk)
 
 
 def _update_begun(organisation: Organisation, instance: Instance, changes: Mapping[str, Any]) -> Operation | None:

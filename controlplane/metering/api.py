@@ -156,9 +156,12 @@ class LossSettleApi(APIView):
     permission_classes = (OperatorPermission,)
 
     @extend_schema(request=None, responses=LossSerializer, tags=["operators"])
-    @dry_runs.rehearsed(of=_loss)
+    @dry_runs.rehearsed(of=_loss, shows_all=True)
     def post(self, request: Request, loss_id: int) -> Response:
-        """No usage is missing by it, or what is missing shall not be billed: usage waits for it no longer. The first stands."""
+        """Declare that this loss costs no usage, or that what it cost is not billed.
+
+        Usage waits for it no longer. Of several who say so the first stands.
+        """
         found = selectors.loss_get(loss_id)
         services.loss_settle(loss_id=found.pk, actor=caller_of(request).actor)
         return Response(LossSerializer(selectors.loss_get(loss_id)).data)

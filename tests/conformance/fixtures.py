@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from tests.support.alone import alone
 from tests.support.apache_kafka import NotAvailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "var" / "conformance"
@@ -31,9 +32,15 @@ LIBRDKAFKA_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # librdkafka 2.15.
 KAFKAJS = "kafkajs@2.2.4"
 CODECS = ("kafkajs-snappy@1.1.0", "kafkajs-lz4@1.2.1")
 
+FETCH_WITHIN_S = 180
+"""So long a step of setting up may take."""
 _TEST_PACKAGES = ("pytest==9.2.0", "pytest-mock", "pytest-timeout==2.4.0", "py", "crc32c", "lz4", "python-snappy")
-_ALONE_WITHIN_S = 3600
-"""For this long a worker waits for another that fetches or builds the same: whoever holds the lock is bounded itself."""
+_ALONE_WITHIN_S = 240
+"""For this long a worker waits for another that fetches or builds the same: less than a test may take that needs it (600 s)."""
+_BUILD_WITHIN_S = 1800
+"""Of librdkafka, which no test builds: the comparison with its suite is a program of its own (`python -m tests.conformance`)."""
+_OUT_OF_TIME = {124, 137}
+"""Exit statuses of `timeout`: it ended the command, or had to kill it."""
 _HEADERS = ("rapidjson/rapidjson.h", "zstd.h", "openssl/ssl.h", "sasl/sasl.h")
 """Without them librdkafka's build leaves tests or codecs out, and says nothing."""
 _SERVICE_STUB = '''"""Stands for a file that the sdist lacks: the broker is started by somebody else."""
@@ -62,7 +69,7 @@ def kafka_python() -> Path:
 
 def librdkafka() -> Path:
     """`deps/librdkafka/tests/test-runner` and its libraries, built; minutes of one core the first time."""
-    return _once("librdkafka-2.15.1", _fill_librdkafka)
+    return _once("librdkafka-2.15.1", _fill_librdkafka, wait_s=_BUILD_WITHIN_S)
 
 
 def kafkajs() -> Path:
@@ -123,7 +130,7 @@ def go_program(source: Path) -> Path:
     """One of our Go programs, built as its go.mod and go.sum say; the Go client fetches what they name."""
     made = CACHE / "go" / source.name
     newest = max(file.stat().st_mtime for file in source.iterdir())
-    with alone(CACHE / "go" / f"{source.name}.lock", _ALONE_WITHIN_S):
+    with _alone(CACHE / "go" / f"{source.name}.lock"):
         if not made.exists() or made.stat().st_mtime < newest:
             run(["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(made), "."], source)
     return made
@@ -131,7 +138,6 @@ def go_program(source: Path) -> Path:
 
 MAVEN = CACHE / "maven"
 """A repository of Maven's own: what is in it is complete for the programs that are marked beside it."""
-FETCH_WITHIN_S = 180
 MAVEN_OPTIONS = {"MAVEN_OPTS": "-Xmx256m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 _not_fetched: dict[str, str] = {}
 """Why not, by program: nobody waits for it twice."""
@@ -147,27 +153,39 @@ def maven(folder: Path, plugin: str) -> list[str]:
     if name in _not_fetched:
         raise NotAvailableError(_not_fetched[name])
     try:
-        with alone(MAVEN.with_name("maven.lock"), FETCH_WITHIN_S):
+        with _alone(MAVEN.with_name("maven.lock")):
             mark = MAVEN / f"{name}.fetched"
             if not mark.exists():
-                run([*_at_most(FETCH_WITHIN_S), *command, "test-compile", f"{plugin}:help"], folder, **MAVEN_OPTIONS)
+                run([*command, "test-compile", f"{plugin}:help"], folder, **MAVEN_OPTIONS)
                 mark.touch()
-    except (NotAvailableError, TimeoutError) as error:
+    except NotAvailableError as error:
         _not_fetched[name] = str(error)
-        raise NotAvailableError(str(error)) from error
+        raise
     return [*command, "-o"]
 
 
-def _at_most(seconds: int) -> list[str]:
-    return ["timeout", str(seconds)]
+@contextmanager
+def _alone(lock: Path, within_s: float = _ALONE_WITHIN_S) -> Iterator[None]:
+    """`alone`, for whoever can do without. Raises NotAvailableError where another holds it for longer."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone(lock, within_s))
+        except TimeoutError as error:
+            raise NotAvailableError(str(error)) from error
+        yield
 
 
-def run(command: Sequence[str], folder: Path | None = None, **environment: str) -> None:
-    """A step of setting up. Raises NotAvailableError with the end of what it said."""
+def run(
+    command: Sequence[str], folder: Path | None = None, *, within_s: float = FETCH_WITHIN_S, **environment: str
+) -> None:
+    """A step of setting up, ended after so long with all that it has started.
+
+    Raises NotAvailableError with the end of what it said.
+    """
     if shutil.which(command[0]) is None and not Path(command[0]).exists():
         raise NotAvailableError(f"there is no program `{command[0]}`")
     done = subprocess.run(
-        command,
+        ["timeout", "--kill-after=10", f"{within_s:g}", *command],
         cwd=folder,
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
@@ -177,14 +195,15 @@ def run(command: Sequence[str], folder: Path | None = None, **environment: str) 
         check=False,
     )
     if done.returncode:
-        raise NotAvailableError(f"{' '.join(command)[:200]}: exit status {done.returncode}\n{done.stdout[-2000:]}")
+        why = f"not done in {within_s:g} s" if done.returncode in _OUT_OF_TIME else f"exit status {done.returncode}"
+        raise NotAvailableError(f"{' '.join(command)[:200]}: {why}\n{done.stdout[-2000:]}")
 
 
-def _once(name: str, fill: Callable[[Path], None]) -> Path:
+def _once(name: str, fill: Callable[[Path], None], wait_s: float = _ALONE_WITHIN_S) -> Path:
     place = CACHE / name
     if place.is_dir():
         return place
-    with alone(CACHE / f"{name}.lock", _ALONE_WITHIN_S):
+    with _alone(CACHE / f"{name}.lock", wait_s):
         if not place.is_dir():  # another worker may have filled it meanwhile
             part = CACHE / f"{name}.part"
             shutil.rmtree(part, ignore_errors=True)
@@ -224,8 +243,8 @@ def _fill_librdkafka(folder: Path) -> None:
     (folder / "source/package/deps").rename(folder / "deps")
     tree = folder / "deps/librdkafka"
     run(["nice", "./configure"], tree)
-    run(["nice", "make", "-j1", "libs"], tree)
-    run(["nice", "make", "-j1", "-C", "tests", "build"], tree)
+    run(["nice", "make", "-j1", "libs"], tree, within_s=_BUILD_WITHIN_S)
+    run(["nice", "make", "-j1", "-C", "tests", "build"], tree, within_s=_BUILD_WITHIN_S)
 
 
 def _has_header(name: str) -> bool:
@@ -235,4 +254,4 @@ def _has_header(name: str) -> bool:
 def _fill_kafkajs(folder: Path) -> None:
     (folder / "package.json").write_text('{"private": true}\n')
     install = ["npm", "install", "--silent", "--no-audit", "--no-fund", KAFKAJS, *CODECS]
-    run([*_at_most(FETCH_WITHIN_S), *install], folder)
+    run(install, folder)

@@ -159,7 +159,15 @@ def kcat_reads(snippet: Snippet, folder: Path) -> None:
     consumed(["stdbuf", "-oL", "sh", "-c", last_line(snippet.text)], folder)
 
 
+def needs(*tools: str) -> None:
+    """What a program is run with. What it is built from may be there from before, without it. Raises NotAvailableError."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            raise NotAvailableError(f"there is no program `{tool}`")
+
+
 def modules() -> str:
+    needs("node")
     return str(fixtures.kafkajs() / "node_modules")
 
 
@@ -185,6 +193,7 @@ def go_reads(snippet: Snippet, folder: Path) -> None:
 
 def built(snippet: Snippet, folder: Path, name: str) -> None:
     """One of Go's programs, with the versions that the matrix of clients has."""
+    needs("go", "gofmt")
     program = PROGRAMS / snippet.key.replace("-", "_")
     fixtures.go_program(program)  # what it needs is here from now on
     written(folder, snippet)
@@ -196,6 +205,7 @@ def built(snippet: Snippet, folder: Path, name: str) -> None:
 
 def kafkas_tools(folder: Path) -> None:
     """As in the folder of Kafka."""
+    needs("java")
     (folder / "bin").mkdir(exist_ok=True)
     classes = {"producer": "kafka.tools.ConsoleProducer", "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer"}
     for name, main_class in classes.items():
@@ -217,6 +227,7 @@ def by_maven(plugin: str, goals: tuple[str, ...]):
     """A program that writes and then reads."""
 
     def run_it(snippet: Snippet, folder: Path) -> None:
+        needs("mvn", "java")
         written(folder, snippet)
         assert snippet.run == (f"mvn -q {' '.join(goals)}",)
         consumed([*fixtures.maven(folder, plugin), *goals], folder, **fixtures.MAVEN_OPTIONS)
@@ -323,6 +334,7 @@ def test_it_writes_a_record(served, row, client, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)  # likewise
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 @pytest.mark.parametrize("client", sorted(set(WRITES) - set(HERE)))
 def test_it_writes_a_record_by_a_client_that_is_fetched_first(served, row, client, tmp_path):
@@ -364,6 +376,7 @@ def test_its_consumer_reads_a_record(served, row, client, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)  # likewise
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 @pytest.mark.parametrize("client", sorted(set(CONSUMERS) - set(HERE)))
 def test_its_consumer_reads_a_record_by_a_client_that_is_fetched_first(served, row, client, tmp_path):

@@ -91,6 +91,11 @@ def title_text(rule: Rule, value_of: str = "") -> str:
     return figure.title if rule.topic is None else f"{figure.title} of topic {name_shown(rule.topic)}"
 
 
+def unseen_text(group: str) -> str:
+    """Why there is no value, of a rule about any group: what one of them has now is not known."""
+    return f"The group {name_shown(group)} was not seen in the last three minutes"
+
+
 def rule_text(rule: Rule) -> str:
     """``Storage used at least 75 % for 5 min``."""
     lasting = f" for {duration_text(rule.duration_s)}" if rule.duration_s else ""
@@ -128,7 +133,7 @@ def alarm_document(
 
     `is_repeated`: who gets it was told the same the last time. `value_of` is the group whose value it is, of a rule about any
     group. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone, else empty.
-    `is_back`: it does not fire, and did not before it had no values.
+    `is_back`: it does not fire, and was not told as firing before it had no values.
     """
     if ended:
         text = _text_of_end(rule, ended)
@@ -278,7 +283,7 @@ def _text_of_end(rule: Rule, ended: str) -> str:
 def _text_of_values(rule: Rule, value: float | None, value_of: str) -> str:
     """There were none, and it does not fire now."""
     if rule.watch in REASONS:
-        return f"It is known again how it is, and the alarm does not fire. It {_fires(rule)}."
+        return f"Its state is known again, and the alarm does not fire. It {_fires(rule)}."
     what = _figure_text(rule, value, value_of)
     return f"There are values again: {_lowered(what)}. The alarm does not fire; it {_fires(rule)}."
 

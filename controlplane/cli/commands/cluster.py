@@ -76,7 +76,7 @@ def events(ctx: typer.Context, cluster: Cluster) -> None:
     """Who decided what about it, the newest first."""
     session = of(ctx)
     found = session.call(ops.CLUSTER_EVENTS, cluster=cluster)
-    session.output.pages([{"items": found, "next": None}], EVENTS)
+    session.output.items(found, EVENTS)
 
 
 @app.add("leaving")

@@ -100,6 +100,8 @@ def snippet(
     file: Annotated[str | None, typer.Option(help="This file alone, of a client that has several.")] = None,
 ) -> None:
     """What to paste into a client: programs that write and read, with the addresses and the security of a route."""
+    if file is not None and client is None:
+        raise Misused("say --client with --file: each has other files")
     session = of(ctx)
     query = said(client=client, topic=topic, route=route, mechanism=mechanism)
     found = session.call(ops.INSTANCE_SNIPPETS, query=query, instance_id=instance)

@@ -106,4 +106,4 @@ def events(ctx: typer.Context, rebalance: Id) -> None:
     """Who said what about it, in order."""
     session = of(ctx)
     found = session.call(ops.REBALANCE_EVENTS, rebalance_id=rebalance)
-    session.output.pages([{"items": found, "next": None}], EVENTS)
+    session.output.items(found, EVENTS)

@@ -19,7 +19,6 @@ from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
 from controlplane.clusters.services import cluster_list, cluster_named, clusters_known
-from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of, transactions_of
 from controlplane.console.forms.billing import WaiverForm
 from controlplane.console.listing import ROWS, Listing, listing, searched
@@ -29,6 +28,7 @@ from controlplane.console.shares import shares_of
 from controlplane.core import kept, pulse
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.fleet.broker_state import costs_of, state_of
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown, routes_wanted

@@ -44,6 +44,8 @@ from quota.contracts.namespace import split_physical
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from django.db.models import QuerySet
+
     from controlplane.clusters.address import ClusterAddress
     from controlplane.groups.rounds import Lag, Part, Round
     from controlplane.history.lag.paces import Pace
@@ -126,6 +128,11 @@ def unread_lately(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]
     """
     seen = datetime.fromtimestamp(now_s - SEEN_LATELY_S, UTC)
     rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None, seen_at__gte=seen)
+    return _of_groups(rows)
+
+
+def _of_groups(rows: QuerySet[ExpiringUnread]) -> dict[str, tuple[int, str]]:
+    """By instance: how many all its groups have together, and the name of that which has most."""
     found: dict[str, tuple[int, str]] = {}
     ordered = rows.order_by("instance", "group").values_list("instance", "group").annotate(unread=Sum("messages"))
     most: dict[str, int] = {}
@@ -137,14 +144,16 @@ def unread_lately(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]
     return found
 
 
-def unread_unseen(names: Sequence[str], now_s: int) -> dict[str, int]:
+def unread_unseen(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]]:
     """Of those of these instances: how many records were about to expire in groups that rounds have not seen lately.
+
+    With the name of the group that has most of them.
 
     Only those that were seen within the last hour: whether they still are about to expire, nobody knows.
     """
     lately, oldest = (datetime.fromtimestamp(now_s - seconds, UTC) for seconds in (SEEN_LATELY_S, GONE_AFTER_S))
     rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None, seen_at__gte=oldest, seen_at__lt=lately)
-    return dict(rows.order_by("instance").values_list("instance").annotate(unread=Sum("messages")))
+    return _of_groups(rows)
 
 
 def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], set[Key]]:

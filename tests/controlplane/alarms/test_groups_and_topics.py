@@ -89,6 +89,30 @@ def test_it_is_not_over_because_the_group_that_is_furthest_behind_cannot_be_read
     assert (alarm.phase, alarm.value_of, types()) == ("ok", "calm", ["alarm.firing", "alarm.resolved"])
 
 
+def test_the_group_that_is_not_seen_is_named(watching, instance, clock):
+    watching("any_group_lag_messages", 1000, tell_no_data=True)
+    for group, messages in (("audit", 1100), ("billing", 1204), ("calm", 3)):
+        lag_of(instance.id, group, minute(clock), messages, 30)
+    watching.look()
+    for _ in range(16):
+        lag_of(instance.id, "calm", minute(clock), 3, 30)
+        alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of, types()[-1]) == ("no_data", None, "billing", "alarm.no_data")
+    assert "The group billing was not seen in the last three minutes. It was firing, and is not over." in data()["text"]
+
+
+def test_a_group_with_unread_records_that_is_not_seen_is_named(watching, instance, clock):
+    watching("expiring_unread_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 5000, 30)
+    expiring(instance, clock.now())
+    group = watching.look().value_of
+    clock.advance(300)
+    lag_of(instance.id, "calm", minute(clock), 3, 30)
+    alarm = watching.look()
+    assert (alarm.missing, alarm.value_of) == ("no_group", group)
+    assert group
+
+
 def test_another_group_that_is_as_far_behind_keeps_it_firing_with_its_own_value(watching, instance, clock):
     watching("any_group_lag_messages", 1000)
     lag_of(instance.id, "billing", minute(clock), 1204, 30)

@@ -171,3 +171,15 @@ def test_what_is_told_after_a_silence_is_no_repetition(alarm, look, clock):
     look(*[95] * 5)
     first = Delivery.objects.unscoped(ROWS).filter(kind="alarm").first()
     assert first.document["data"]["is_repeated"] is False
+
+
+def test_who_was_not_told_that_there_are_no_values_is_not_told_so_once_there_are(alarm, look, busy):
+    """The busy one gets room while the condition holds, but not for long enough yet."""
+    Alarm.objects.unscoped(ROWS).update(tell_no_data=True, duration_s=3000)
+    busy()
+    look(10, *[None] * 4)
+    assert (told(BUSY), told(CALM), now().owed) == ([], ["no_data"], {BUSY: "resolved"})
+    look(*[95] * 70)
+    assert (now().phase, told(BUSY)) == ("pending", [])
+    look(*[95] * 40)
+    assert (told(BUSY), told(CALM)) == (["firing"], ["no_data", "firing"])

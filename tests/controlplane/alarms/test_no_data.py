@@ -157,7 +157,7 @@ def test_of_a_reason_that_is_full_again_nobody_is_told_the_contrary(instance, cl
     texts = [row.document["data"]["text"] for row in Delivery.objects.unscoped(ROWS).order_by("created_at")]
     assert texts == [
         "Whether it holds is not known. No flow master knows the instance now. The alarm fires when: storage is full for 10 min.",
-        "It is known again how it is, and the alarm does not fire. It fires when: storage is full for 10 min.",
+        "Its state is known again, and the alarm does not fire. It fires when: storage is full for 10 min.",
     ]
 
 
@@ -168,6 +168,20 @@ def test_one_that_fired_before_there_were_no_values_is_told_as_over(instance, cl
     look(95, *[None] * 4, 10)
     last = Delivery.objects.unscoped(ROWS).order_by("created_at").last().document["data"]
     assert last["text"] == "Storage used is 10 %. The alarm is over; it fires at: storage used at least 90 %."
+
+
+def test_one_that_fired_in_a_silence_alone_is_not_told_as_over(instance, clock, look):
+    """Nobody heard that it fires; what they heard is that there are no values."""
+    receiver_row(instance)
+    moments = dict.fromkeys(("created_at", "since", "seen_at"), clock.now())
+    until = clock.now() + timedelta(seconds=160)
+    alarm_row(instance, receivers=["rcv-000000000001"], tell_no_data=True, silenced_until=until, **moments)
+    look(95, *[None] * 8, 10)
+    texts = [row.document["data"]["text"] for row in Delivery.objects.unscoped(ROWS).order_by("created_at")]
+    assert len(texts) == 2
+    assert texts[1] == (
+        "There are values again: storage used is 10 %. The alarm does not fire; it fires at: storage used at least 90 %."
+    )
 
 
 def test_of_one_that_fired_it_is_said_that_it_is_not_over(instance, clock, look):

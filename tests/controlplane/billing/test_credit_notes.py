@@ -23,6 +23,7 @@ from controlplane.billing.selectors import credited_of
 from controlplane.billing.verification import invoice_verify, organisation_verify
 from controlplane.core.errors import ConcurrentChange, Conflict, Invalid, NotFound, PreconditionFailed
 from controlplane.core.models import AuditEntry
+from controlplane.core.staff_views import VIEWED
 from controlplane.instances.models import Instance
 from tests.controlplane.test_instances_api import problem
 
@@ -379,6 +380,21 @@ class TestRest:
         assert "hash" not in answer.json()["changes"]  # it is of the moment, too
         assert "sealed" not in caplog.text
         assert not CreditNote.objects.unscoped("a test").exists()
+
+    @pytest.mark.parametrize(
+        ("query", "amount", "status"),
+        [("?dry_run=true", "1.00", 200), ("?dry_run=true", "1000000", 400), ("", "1000000", 400)],
+    )
+    def test_who_asks_what_one_would_do_or_is_refused_has_looked(self, chained, operator, query, amount, status):  # noqa: F811
+        answer = operator.api.post(f"{self.path(chained)}{query}", {"amount": amount, "reason": "down"}, headers=KEY)
+        assert answer.status_code == status, answer.content
+        entry = AuditEntry.objects.for_organisation(chained).get(action=VIEWED)
+        looked_at = self.path(chained).removeprefix("/api/v1/organisations/")
+        assert (entry.target, entry.actor) == (looked_at, operator.user.email)
+
+    def test_one_that_is_written_is_no_look(self, chained, operator):  # noqa: F811
+        operator.api.post(self.path(chained), {"amount": "1.00", "reason": "down"}, headers=KEY)
+        assert not AuditEntry.objects.for_organisation(chained).filter(action=VIEWED).exists()
 
     def test_an_operator_reads_what_is_left_and_what_was_given_back(self, operator, chained):  # noqa: F811
         total = Invoice.objects.for_organisation(chained).get(number=1).total

@@ -8,6 +8,7 @@ from controlplane.accounts.models import User
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.models import Operation
 from controlplane.metering.models import Loss
+from tests.controlplane.rebalancing.rows import rebalance_row
 
 
 @pytest.fixture
@@ -58,6 +59,8 @@ def test_a_cluster_is_cordoned(operator, instance):
     assert said["state"] == "cordoned"
     assert PhysicalCluster.objects.get(name="default").state == "cordoned"
     assert "new disks" in operator("cluster", "events", "default").out
+    (event,) = operator("cluster", "events", "default", "-o", "json").json  # a list, as REST answers it
+    assert event["reason"] == "new disks"
     assert "cordoned" in operator("cluster", "list").out
 
 
@@ -73,6 +76,9 @@ def test_jobs_metering_and_rebalances(operator, instance):
     for words in ("brokers", "months", "waivers", "losses", "reconciliations", "differences", "fold"):
         operator("metering", words)
     operator("rebalance", "list")
+    rebalance = rebalance_row(PhysicalCluster.objects.get(name="default")).pk
+    operator("rebalance", "events", rebalance)
+    assert isinstance(operator("rebalance", "events", rebalance, "-o", "json").json, list)
     operator("cluster", "rebalancing", "default")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pytest
+
 from controlplane.cli.commands.instance import Client
 from controlplane.snippets.programs import KEYS
 
@@ -37,6 +39,14 @@ def test_one_of_several_is_printed_as_it_is(ok, as_alice, instance):
     ran = as_alice("instance", "snippet", instance.id, "--client", "java", "--file", "Main")
     assert ran.status != 0
     assert "there is no file Main: client.properties, src/main/java/Main.java, pom.xml" in ran.err
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "json"]])
+def test_a_file_of_no_client_is_none(as_alice, instance, output):
+    """A table of clients in a pom.xml would be found out too late."""
+    ran = as_alice("instance", "snippet", instance.id, "--file", "pom.xml", *output)
+    assert (ran.status, ran.out) == (2, "")
+    assert "say --client with --file" in ran.err
 
 
 def test_a_program_reads_json(ok, instance):

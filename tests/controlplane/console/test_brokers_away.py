@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.clusters.models import Broker
-from controlplane.console.broker_state import state_of
+from controlplane.fleet.broker_state import state_of
 from controlplane.health.services import health_observe
 
 from .conftest import text_of

@@ -6,10 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.billing.pricing.rating import Month
+from controlplane.billing.waiting import Waiting
 from controlplane.clusters.models import Broker, BrokerAbsence
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry, Operation
-from controlplane.fleet.listing import broker_state
+from controlplane.core.staff_views import VIEWED
+from controlplane.fleet import broker_state, listing, problems
 from controlplane.fleet.models import BrokerSample
 from controlplane.instances.models import Instance
 from controlplane.metering.models import Loss
@@ -160,7 +163,7 @@ class TestBrokers:
         ],
     )
     def test_how_one_is(self, registered, reporting, state):
-        assert broker_state(is_registered=registered, is_reporting=reporting) == state
+        assert listing.broker_state(is_registered=registered, is_reporting=reporting) == state
 
     def test_what_each_carries(self, operator, instance, flow_master):
         Broker.objects.create(cluster=instance.cluster, broker_id=9, host="kafka-9", port=9092)
@@ -206,7 +209,67 @@ class TestHeat:
             problem(operator.api.get(f"{FLEET}/heat", query), 400, "invalid")
 
 
+def looks_at(organisation) -> list[tuple[str, str]]:
+    """What operators have looked at, as its audit log says, and who."""
+    rows = AuditEntry.objects.for_organisation(organisation).filter(action=VIEWED).order_by("pk")
+    return list(rows.values_list("target", "actor"))
+
+
+class TestListsOfOneOrganisation:
+    """They are no way round the entry that a look at one of its things has."""
+
+    @pytest.mark.parametrize("path", ["fleet/instances", "fleet/operations", "taxes"])
+    def test_it_is_told_of_a_list_that_is_narrowed_to_it(self, operator, alice, instance, path):
+        operator.api.get(f"/api/v1/{path}")
+        assert looks_at(alice.organisation) == []
+        operator.api.get(f"/api/v1/{path}", {"organisation_id": alice.organisation.id})
+        name = path.rpartition("/")[2]
+        assert looks_at(alice.organisation) == [(f"{alice.organisation.id}/{name}", "charlie@example.com")]
+
+    def test_it_is_told_of_operations_on_something_that_is_its_own(self, operator, alice, instance):
+        operator.api.get(f"{FLEET}/operations", {"target": instance.id})
+        assert looks_at(alice.organisation) == [(instance.id, "charlie@example.com")]
+
+    @pytest.mark.parametrize("path", ["fleet/instances", "fleet/operations", "taxes"])
+    def test_one_that_there_is_not_has_nothing(self, operator, path):
+        answer = operator.api.get(f"/api/v1/{path}", {"organisation_id": "org-000000000000"})
+        assert answer.json()["items"] == []
+
+
 class TestProblems:
+    def test_a_cluster_that_does_not_answer_is_one_however_many_brokers_nobody_knows(self, operator, instance, tree):
+        for number in (8, 9):
+            Broker.objects.create(cluster=instance.cluster, broker_id=number, host=f"kafka-{number}", port=9092)
+        tree.away = True
+        (found,) = operator.api.get(f"{FLEET}/problems", {"cluster": "default"}).json()["items"]
+        assert (found["id"], found["kind"], found["broker"]) == ("cluster:default", "cluster", None)
+        assert "ZooKeeper) does not answer" in found["detail"]
+        assert set(listed(operator, "brokers", "state", cluster="default")) == {"unknown"}
+
+    def test_so_is_one_whose_flow_master_is_away(self, operator, instance):
+        (found,) = operator.api.get(f"{FLEET}/problems", {"kind": "cluster"}).json()["items"]
+        assert (found["cluster"], found["detail"]) == ("default", "no flow master is active")
+
+    def test_while_both_answer_it_is_none(self, operator, instance, brokers, flow_master):
+        flow_master.broker_rows = [{"broker": 1, "reporting": True}]
+        assert listed(operator, "problems", kind="cluster") == []
+
+    @pytest.mark.parametrize(("reports", "why"), [(True, broker_state.CUT_OFF), (False, broker_state.AWAY)])
+    def test_of_a_broker_that_is_not_registered_it_is_said_whether_it_serves_on(
+        self, operator, instance, flow_master, reports, why
+    ):
+        Broker.objects.create(cluster=instance.cluster, broker_id=9, host="kafka-9", port=9092)
+        flow_master.broker_rows = [{"broker": 9, "reporting": reports}]
+        items = operator.api.get(f"{FLEET}/problems", {"kind": "broker"}).json()["items"]
+        assert [each["detail"] for each in items if each["broker"] == 9] == [why]
+
+    @pytest.mark.parametrize(
+        ("invoices", "said"), [(1, "1 invoice of 2026-05 waits: why"), (3, "3 invoices of 2026-05 wait: why")]
+    )
+    def test_invoices_that_wait_are_counted_in_words(self, operator, monkeypatch, invoices, said):
+        monkeypatch.setattr(problems, "waiting", lambda _now: [Waiting(Month(2026, 5), "why", invoices)])
+        assert listed(operator, "problems", "detail", kind="invoices_wait") == [said]
+
     def test_a_broker_that_is_away_and_a_loss(self, operator, instance):
         Broker.objects.create(
             cluster=instance.cluster,
@@ -261,6 +324,7 @@ class TestLosses:
     def test_the_first_one_stands(self, operator):
         loss = loss_row()
         Loss.objects.filter(pk=loss.pk).update(settled_at=SYSTEM_CLOCK.now(), settled_by="ann@example.com")
+        assert operator.api.post(f"{self.URL}/{loss.pk}/settle?dry_run=true").json()["plan"] == []
         assert operator.api.post(f"{self.URL}/{loss.pk}/settle").json()["settled_by"] == "ann@example.com"
 
     @pytest.mark.parametrize("name", ["77", str(2**63), "9" * 40])

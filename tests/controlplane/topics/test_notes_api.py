@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db.models import QuerySet
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
@@ -176,3 +177,19 @@ class TestTidying:
     def test_those_of_an_instance_that_is_gone_go(self, old, instance):
         Instance.objects.unscoped("a test").filter(pk=instance.pk).update(state=InstanceState.DELETED)
         assert notes.tidy() == 2
+
+
+def test_of_two_who_write_with_if_match_none_locks_the_key_of_the_instance(alice, url, monkeypatch):
+    """On PostgreSQL a note refers to it: with a lock on the key each would wait for the other."""
+    locked, lock = [], QuerySet.select_for_update
+
+    def spied(rows, **how):
+        locked.append((rows.model, how.get("no_key", False)))
+        return lock(rows, **how)
+
+    monkeypatch.setattr(QuerySet, "select_for_update", spied)
+    etag = alice.api.get(f"{url}/orders").headers["ETag"]
+    answer = alice.api.patch(f"{url}/orders/note", {"note": "ask billing"}, headers={"If-Match": etag})
+    assert answer.status_code == 200, answer.content
+    assert (Instance, True) in locked
+    assert (Instance, False) not in locked
