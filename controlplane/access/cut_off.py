@@ -83,7 +83,7 @@ def acls_cut_off(
 
 
 def _there(told: Told, gone: Sequence[Acl]) -> Iterator[tuple[str, str, str, str]]:
-    """Principal, address, client, topic: whoever is connected, and topics that may be opened, which are those that `gone` names."""
+    """Principal, address, client, topic: whoever is connected, and topics that may be opened: those that `gone` names."""
     of_topics = [acl for acl in gone if acl.resource_type is ResourceType.TOPIC]
     literal = {acl.resource_name for acl in of_topics if acl.pattern_type is PatternType.LITERAL}
     prefixes = tuple({acl.resource_name for acl in of_topics if acl.pattern_type is not PatternType.LITERAL})

@@ -12,8 +12,8 @@ messages   what stands in topics: looking, sending, deleting, loading into a lak
            beside it
 access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
-billing    costs, bills, invoices, credit notes, budgets, the price plan; costs by topic take looking at `topics` beside it, and by
-           user at `access`
+billing    costs, bills, invoices, credit notes, budgets, the price plan; costs by topic take looking at `topics` beside it, and
+           by user at `access`
 audit      the audit trail of the organisation, and what brokers write down of an instance's clients
 members    who belongs to the organisation: members, their roles, invitations. It is administrative: who may bring in an owner
            has whatever an owner has

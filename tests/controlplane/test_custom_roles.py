@@ -238,7 +238,8 @@ def built_in_given(alice, person, role):
 
 
 CLOSED_TO_OPERATORS = {
-    "instances/{i}/bill", "instances/{i}/cost/topics", "instances/{i}/cost/users", "invoices", "budgets", "plan", "audit", "members", "invitations", "service-accounts", "roles",
+    "instances/{i}/bill", "instances/{i}/cost/topics", "instances/{i}/cost/users", "invoices",
+    "budgets", "plan", "audit", "members", "invitations", "service-accounts", "roles",
     "instances/{i}/prepaid",
 }  # fmt: skip
 OPENED = {

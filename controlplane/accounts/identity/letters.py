@@ -74,7 +74,7 @@ def password_reset(*, link: str) -> Letter:
 
 
 def browser(*, link: str) -> Letter:
-    """To an account that somebody wants to sign in to from a browser that is not known. Whoever asks says that, and nothing else."""
+    """To an account that somebody says they want to sign in to from a new browser. Nothing else is known of them."""
     return Letter(
         "Signing in from a new browser",
         "Somebody has asked to sign in from a new browser to the Sluice account with this address. If it was you, open this link"
