@@ -316,8 +316,8 @@ def test_an_operator_does_not_make_it_larger(alice, bob, time, paid):
     at_bob = Client()
     at_bob.force_login(bob.user)
     page = f"/{bob.organisation.id}/instances/{row().id}/settings"
-    sent = {"name": row().name, "bandwidth_mib_per_s": "40", "storage_gib": f"{row().storage_gib:g}", "partitions": "60"}
-    answer = at_bob.post(page, sent)
+    sizes = {"bandwidth_mib_per_s": "40", "storage_gib": f"{row().storage_gib:g}", "partitions": "60"}
+    answer = at_bob.post(page, {"name": row().name, **sizes})
     assert "does not pay in advance" in answer.content.decode()
     assert row().bandwidth_mib_per_s != 40
     assert bob.api.patch(paid, {"name": "another"}).status_code == 202

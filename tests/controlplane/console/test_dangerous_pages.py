@@ -179,9 +179,7 @@ CALLBACKS = {route.name: route.callback for route in urls.urlpatterns}
 
 
 def acl_of(principal):
-    return Acl(
-        ResourceType.TOPIC, PatternType.LITERAL, "orders", principal, "*", AclOperation.READ, Permission.ALLOW
-    )
+    return Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", principal, "*", AclOperation.READ, Permission.ALLOW)
 
 
 def is_asked(page) -> bool:

@@ -57,6 +57,9 @@ def test_the_person_gets_in_by_a_link_that_is_mailed(dora, mailbox, time):
     attacked()
     victim.post("/sign-out")
     assert tries(browser=victim).status_code == 302, "and the attack goes on"
+    assert len(audited("account.browser_ask")) == len(audited("account.browser_known")) == 0, (
+        "she is in no organisation"
+    )
 
 
 def test_it_is_on_record_wherever_she_belongs(alice, mailbox, time):
