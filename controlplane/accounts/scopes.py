@@ -193,7 +193,7 @@ class Limits:
         self._admit_scope(scope, changes=changes)
         for beginning, beside in BESIDE:
             if _begins(text, beginning):
-                self._admit_scope(beside, changes=changes)
+                self._admit_scope(beside, changes=False)
         self._admit_instance(text, ids.get("instance_id"), changes=changes)
         if scope == MESSAGES:
             self.admit_topic(ids.get("topic"))
