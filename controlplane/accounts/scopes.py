@@ -192,7 +192,7 @@ class Limits:
         scope = None if any(_begins(text, each) for each in self.closed) else scope_of(text)
         self._admit_scope(scope, changes=changes)
         for beginning, beside in BESIDE:
-            if _begins(text, beginning):
+            if not changes and _begins(text, beginning):  # they are looked at alone
                 self._admit_scope(beside, changes=False)
         self._admit_instance(text, ids.get("instance_id"), changes=changes)
         if scope == MESSAGES:
