@@ -63,7 +63,7 @@ def acls_cut_off(
     gone = [acl for acl in present if removed is not None and removed(acl)]
     if not any(acl.resource_type is ResourceType.TOPIC for acl in (*added, *gone)):
         return []
-    stays = [acl for acl in present if acl not in gone]
+    stays = [acl for acl in present if removed is None or not removed(acl)]
     before, after = (AclBook(acls, spec.authorizer) for acls in (present, (*stays, *added)))
     found: dict[tuple[str, str, str], set[str]] = {}
     for principal, address, client, operation, topic in _used(told):
@@ -83,17 +83,14 @@ def acls_cut_off(
 
 
 def _there(told: Told, gone: Sequence[Acl]) -> Iterator[tuple[str, str, str, str]]:
-    """Principal, address, client, topic: whoever is connected, and topics that may be opened."""
-    if not gone:
+    """Principal, address, client, topic: whoever is connected, and topics that may be opened: those that `gone` names."""
+    of_topics = [acl for acl in gone if acl.resource_type is ResourceType.TOPIC]
+    literal = {acl.resource_name for acl in of_topics if acl.pattern_type is PatternType.LITERAL}
+    prefixes = tuple({acl.resource_name for acl in of_topics if acl.pattern_type is not PatternType.LITERAL})
+    used = {talker.topic for answer in told.answers.values() for talker in answer.talkers}
+    topics = (literal - {ANYTHING}) | {topic for topic in used if ANYTHING in literal or topic.startswith(prefixes)}
+    if not topics:
         return
-    literal = {
-        acl.resource_name
-        for acl in gone
-        if acl.resource_type is ResourceType.TOPIC
-        and acl.pattern_type is PatternType.LITERAL
-        and acl.resource_name != ANYTHING
-    }
-    topics = literal | {talker.topic for answer in told.answers.values() for talker in answer.talkers}
     there = {
         (row.principal, row.address, row.client_id)
         for answer in told.answers.values()

@@ -134,7 +134,7 @@ def custom_role_delete(
         check(found)
     accounts = ServiceAccount.objects.for_organisation(organisation).filter(custom_role=found)
     in_use = Conflict("somebody has this role, or is invited with it: give them another one first", code="role_in_use")
-    if found.memberships.exists() or accounts.exists() or not role_leave(found):
+    if found.memberships.exists() or accounts.exists() or not role_leave(found, actor=by.email):
         raise in_use
     members = {member: getattr(found, member) for member in ("name", "description", "scopes", "instances")}
     owned_audit(found, by, "role.delete", members)

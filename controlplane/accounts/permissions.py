@@ -15,7 +15,7 @@ from controlplane.accounts.selectors import Caller
 from controlplane.api import dry_runs, parameters
 from controlplane.core.dry_runs import stays
 from controlplane.core.errors import Forbidden, NotFound, SluiceError, Unauthenticated
-from controlplane.core.origin import for_some_instances
+from controlplane.core.origin import without_sums
 from controlplane.core.staff_views import view_note
 from controlplane.tenants.operators import organisation_any
 
@@ -117,8 +117,8 @@ class RolePermission(BasePermission):
         caller = caller_of(request)
         changes = request.method not in SAFE_METHODS and not self.looks_only
         caller.admit(changes=changes)
-        if caller.limits.instances is not None:
-            for_some_instances()
+        if not caller.limits.sees_sums:
+            without_sums()
         caller.limits.admit(*_place_of(request), changes=changes)
         if changes and not caller.may_change:
             raise Forbidden("viewers may look, but not change anything")

@@ -12,7 +12,8 @@ messages   what stands in topics: looking, sending, deleting, loading into a lak
            beside it
 access     whitelists, routes, certificates, users, ACLs, token issuers
 alarms     alarms and those who are told
-billing    costs, bills, invoices, credit notes, budgets, the price plan
+billing    costs, bills, invoices, credit notes, budgets, the price plan; costs by topic take looking at `topics` beside it, and
+           by user at `access`
 audit      the audit trail of the organisation, and what brokers write down of an instance's clients
 members    who belongs to the organisation: members, their roles, invitations. It is administrative: who may bring in an owner
            has whatever an owner has
@@ -114,6 +115,8 @@ BY_ADDRESS = (
     ("instances", INSTANCES),
 )
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
+BESIDE = ((f"{_INSTANCE}/cost/topics", TOPICS), (f"{_INSTANCE}/cost/users", ACCESS))
+"""What these take as well, since they name what that scope is about."""
 LOOK, CHANGE = "look", "change"
 CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
 """Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
@@ -188,6 +191,9 @@ class Limits:
             return
         scope = None if any(_begins(text, each) for each in self.closed) else scope_of(text)
         self._admit_scope(scope, changes=changes)
+        for beginning, beside in BESIDE:
+            if not changes and _begins(text, beginning):  # they are looked at alone
+                self._admit_scope(beside, changes=False)
         self._admit_instance(text, ids.get("instance_id"), changes=changes)
         if scope == MESSAGES:
             self.admit_topic(ids.get("topic"))
@@ -218,6 +224,11 @@ class Limits:
         """Whether it may read what stands in this topic: what brokers write down of clients is `audit`. Raises Forbidden."""
         if topic == AUDIT_TOPIC:
             self._admit_scope(AUDIT, changes=False)
+
+    @property
+    def sees_sums(self) -> bool:
+        """Whether it is told sums of the organisation as a whole: neither what is for some instances, nor what sees no costs."""
+        return self.instances is None and self.covers(BILLING, changes=False)
 
     @property
     def pays(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Case, Q, When
 
 from controlplane.accounts import access_keys, keys, standing
 from controlplane.accounts.key_use import is_from, use_note, use_refused
@@ -295,10 +295,14 @@ def api_keys_of(caller: Caller) -> QuerySet[ApiKey]:
     return rows.filter(user=caller.user, service_account=caller.service_account)
 
 
-def access_keys_standing(caller: Caller) -> list[AccessKey]:
-    """Access keys of the caller's own that were not revoked, the oldest first: with whatever role they were made."""
+def access_keys_standing(caller: Caller, *, clock: Clock = SYSTEM_CLOCK) -> list[AccessKey]:
+    """Access keys of the caller's own that were not revoked, with whatever role they were made.
+
+    The newest first, and those that have expired last: they keep none that is good off the page.
+    """
     rows = access_key_list(organisation=caller.organisation).filter(user=caller.user, revoked_at=None)
-    return list(rows.order_by("created_at", "pk")[:MOST_SHOWN])
+    has_expired = Case(When(expires_at__lte=clock.now(), then=1), default=0)
+    return list(rows.order_by(has_expired, "-created_at", "-pk")[:MOST_SHOWN])
 
 
 def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:

@@ -23,7 +23,7 @@ from controlplane.instances import services
 from controlplane.instances.selectors import instance_get
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from controlplane.core.models import Operation
     from controlplane.instances.models import Instance
@@ -96,10 +96,15 @@ def instance_change(
     instance_id: str,
     changes: Mapping[str, Any],
     confirm_price: bool = False,
+    admit_paying: Callable[[], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
     **members: Any,
 ) -> tuple[Instance, Operation]:
-    """Another name, size or config, as services.instance_update. Raises what that raises, and what `admit` does."""
+    """Another name, size or config, as services.instance_update. Raises what that raises, and what `admit` does.
+
+    `admit_paying` is called where the instance is paid in advance and becomes larger, which is charged at once; it raises
+    Forbidden for who pays nothing in advance.
+    """
     before = charged = None
     if any(name in changes for name in SIZES):
         instance = instance_get(organisation=organisation, instance_id=instance_id)
@@ -111,6 +116,9 @@ def instance_change(
         organisation=organisation, instance_id=instance_id, changes=changes, clock=clock, **members
     )
     if before is not None:
+        is_larger = any(getattr(instance, name) > before[name] for name in SIZES)
+        if admit_paying is not None and charged is not None and is_larger:
+            admit_paying()
         prepaid.check_not_smaller(instance, before, clock)
         admit(instance=instance, before=before, is_price_confirmed=confirm_price, clock=clock)
         prepaid.growth_check(instance=instance, before=charged, is_price_confirmed=confirm_price, clock=clock)

@@ -43,7 +43,7 @@ from controlplane.instances.services import instance_locked
 from controlplane.instances.telling import owners_tell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -104,19 +104,20 @@ def change_schedule(
     accept_full_storage: bool = False,
     confirm_price: bool = False,
     in_window: bool = False,
+    admit_paying: Callable[[], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> ScheduledChange:
     """Have sizes changed at a moment to come. Asked for the same again while it waits, it answers that.
 
     `in_window`: where the maintenance window is shut when it could be made, it is made when that opens next.
-    Raises Invalid, NotFound, LimitReached, and what the change itself would raise now.
+    `admit_paying` as of
+    purchases.instance_change. Raises Invalid, NotFound, LimitReached, and what the change itself would raise now.
     """
     words = {"accept_full_storage": accept_full_storage, "confirm_price": confirm_price}
     # Before the row is locked: the check locks the cluster first, as every change does, and lets go of it.
-    change_check(
-        organisation=organisation, instance_id=instance_id, at=at, changes=changes, clock=clock, actor=actor, **words
-    )
+    asked: dict[str, Any] = {"organisation": organisation, "instance_id": instance_id, "actor": actor}
+    change_check(**asked, at=at, changes=changes, admit_paying=admit_paying, clock=clock, **words)
     instance = instance_locked(organisation, instance_id)  # its changes are counted by one at a time
     waiting = ScheduledChange.objects.for_organisation(organisation).filter(
         instance=instance, state=ScheduledState.WAITING

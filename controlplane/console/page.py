@@ -21,7 +21,7 @@ from controlplane.accounts.denials import denial_note
 from controlplane.accounts.selectors import Caller, caller_in
 from controlplane.console.places import rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound, SluiceError
-from controlplane.core.origin import current, for_some_instances
+from controlplane.core.origin import current, without_sums
 from controlplane.core.staff_views import view_note
 from controlplane.sso.selectors import entry_check
 from controlplane.tenants import in_use
@@ -162,8 +162,8 @@ def _tenant_page(
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if not is_over and request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
-        if caller.limits.instances is not None:
-            for_some_instances()
+        if not caller.limits.sees_sums:
+            without_sums()
         if not (is_own or is_over):
             caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
         if changes and not may_change(caller):

@@ -31,6 +31,8 @@ STANDS_FOR = (
     (f"{_I}/new-acls", f"{_I}/acls"),
     (f"{_I}/acl-rules", f"{_I}/acls"),
     (f"{_I}/acl-deletion", f"{_I}/acls"),
+    (f"{_I}/bill/topics", f"{_I}/cost/topics"),
+    (f"{_I}/bill/users", f"{_I}/cost/users"),
     (f"{_I}/new-route", f"{_I}/routes"),
     (f"{_I}/ca.pem", f"{_I}/ca"),
     (f"{_I}/new-topic", f"{_I}/topics"),

@@ -40,7 +40,7 @@ LEAST_LETTERS = 5
 def worded(value: Any) -> Any:
     """`value` in the language of the page; itself in English, where no translation is known, and where it is no text.
 
-    Whoever is for some instances alone reads no sums of the organisation in it (core/sums.py).
+    Whoever is for some instances alone, or sees no costs, reads no sums of the organisation in it (core/sums.py).
     """
     if isinstance(value, list):
         return [worded(each) for each in value]

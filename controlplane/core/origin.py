@@ -30,7 +30,7 @@ class Origin:
     address: str = ""
     key: str = ""  # id of the API key or access key; empty: a session of the console
     agent: str = ""  # what the program says that it is
-    sees_whole: bool = True  # False: the caller is for some instances of the organisation alone (sums.py)
+    sees_whole: bool = True  # False: the caller is for some instances alone, or sees no costs (sums.py)
     refusal: Exception | None = None  # what a page shows beside its form, in place of raising it
 
 
@@ -56,8 +56,8 @@ def was_refused(error: Exception) -> None:
         origin.refusal = error
 
 
-def for_some_instances() -> None:
-    """Whoever asks is for some instances of their organisation, and is told nothing of it as a whole."""
+def without_sums() -> None:
+    """Whoever asks is for some instances of their organisation, or sees no costs, and is told nothing of it as a whole."""
     origin = _CURRENT.get()
     if origin is not None:
         origin.sees_whole = False

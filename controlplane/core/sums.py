@@ -1,9 +1,9 @@
-"""Sentences that tell sums of a whole organisation, and how they read to whoever is for some of its instances alone.
+"""Sentences that tell sums of a whole organisation, and how they read to whoever is for some of its instances, or sees no costs.
 
-A role, or an API key, of some instances changes their sizes, and is told what is in the way: not how much all others together
-take, nor what the organisation may spend. Why an operation failed, or a policy could do nothing, is kept as one sentence for
-everybody who may look at the instance, so that these parts are taken out where it is said. Who asks is known of the request
-(`origin.py`); what workers write down and send to owners is whole.
+A role, or an API key, of some instances or without the scope `billing` changes sizes, and is told what is in the way: not how
+much all others together take, nor what the organisation may spend. Why an operation failed, or a policy could do nothing, is
+kept as one sentence for everybody who may look at the instance, so that these parts are taken out where it is said. Who asks is
+known of the request (`origin.py`); what workers write down and send to owners is whole.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def are_told() -> bool:
 
 
 def shown(text: str) -> str:
-    """`text` as it is; without such sums for whoever is for some instances alone."""
+    """`text` as it is; without such sums for whoever is told none."""
     return text if are_told() else without(text)
 
 

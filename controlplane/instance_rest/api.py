@@ -177,6 +177,7 @@ class InstanceApi(APIView):
             **_asked(request, instance_id),
             "accept_full_storage": body.validated_data.pop("accept_full_storage", False),
             "confirm_price": body.validated_data.pop("confirm_price", False),
+            "admit_paying": caller_of(request).limits.admit_paying,
             "changes": body.validated_data,
         }
         if dry_runs.is_dry_run(request):

@@ -55,6 +55,7 @@ class ScheduledChangesApi(APIView):
             "changes": {name: members.pop(name) for name in SIZES if name in members},
             "accept_full_storage": False,
             "confirm_price": False,
+            "admit_paying": caller.limits.admit_paying,
         }
         in_window = members.pop("in_next_window", False)
         if in_window:

@@ -36,11 +36,11 @@ def invitations(asker: Asker) -> list[Hit]:
     """Those that are open, by address. The caller has asked whether they may be seen."""
     org = asker.caller.organisation
     rows = fitting(invitation_list(organisation=org), asker.wanted, names=["email"])
-    found = rows.order_by(RANK, "email").values_list("pk", "email", "role")
+    found = rows.order_by(RANK, "email").values_list("pk", "email", "role", "custom_role__name")
     shown = page("members", org.id)
     return [
-        Hit("invitation", pk, email, role, "", rest("invitations"), shown)
-        for pk, email, role in found[: asker.most + 1]
+        Hit("invitation", pk, email, own or role, "", rest("invitations"), shown)
+        for pk, email, role, own in found[: asker.most + 1]
     ]
 
 

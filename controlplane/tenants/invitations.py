@@ -131,14 +131,16 @@ def invitations_end_all(*, organisation: Organisation, actor: str, clock: Clock 
     _withdraw(Invitation.objects.for_organisation(organisation).filter(_OPEN), actor, clock.now())
 
 
-def role_leave(custom_role: CustomRole) -> bool:
+def role_leave(custom_role: CustomRole, *, actor: str, clock: Clock = SYSTEM_CLOCK) -> bool:
     """Whether no link brings anybody in with this role any more: those that were used or withdrawn name it no longer.
 
-    The audit trail goes on saying what they were made with.
+    Those that have expired are withdrawn. The audit trail goes on saying what they were made with.
     """
     rows = Invitation.objects.for_organisation(custom_role.organisation).filter(custom_role=custom_role)
-    if rows.filter(_OPEN).exists():
+    now, still_open = clock.now(), rows.filter(_OPEN)
+    if still_open.filter(expires_at__gt=now).exists():
         return False
+    _withdraw(still_open.filter(expires_at__lte=now), actor, now)
     rows.update(custom_role=None)
     return True
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from itertools import product
 
 import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
+from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
 from controlplane.accounts import scopes
 from controlplane.accounts import services as accounts
-from controlplane.accounts.scopes import BY_ADDRESS, CHANGING, NO_LIMITS, SCOPES, Limits, both, of_role
+from controlplane.accounts.scopes import BESIDE, BY_ADDRESS, CHANGING, NO_LIMITS, SCOPES, Limits, both, of_role
 from controlplane.console import urls as pages
 from controlplane.console.places import ORGANISATION, rest_of
 from controlplane.core.errors import Forbidden, SluiceError
 from controlplane.core.models import AuditEntry
 from controlplane.tenants import services as tenants
-from controlplane.tenants.models import CustomRole, Membership, Role
+from controlplane.tenants.models import CustomRole, Invitation, Membership, Role
 
 from .conftest import WANTED, client_of
 from .test_foreign_ids import PREFIX, endpoints
@@ -65,7 +67,7 @@ KEYS = st.just(NO_LIMITS) | st.builds(
     instances=SOME,
     is_bound=st.booleans(),
 )
-ROUTES = [text for text, _ in BY_ADDRESS] + [
+ROUTES = [text for text, _ in (*BY_ADDRESS, *BESIDE)] + [
     "api-keys",
     "access-keys",
     "service-accounts",
@@ -163,6 +165,8 @@ PAIRS = (
     ("instances/{i}/timeline", False, "get", "instances/{i}/events"),
     ("instances/{i}/lake-loads", False, "get", "instances/{i}/lake-loads"),
     ("instances/{i}/bill", False, "get", "instances/{i}/bill"),
+    ("instances/{i}/bill/topics", False, "get", "instances/{i}/cost/topics"),
+    ("instances/{i}/bill/users", False, "get", "instances/{i}/cost/users"),
     ("bills", False, "get", "invoices"),
     ("budgets", False, "get", "budgets"),
     ("new-budget", True, "post", "budgets"),
@@ -234,7 +238,8 @@ def built_in_given(alice, person, role):
 
 
 CLOSED_TO_OPERATORS = {
-    "instances/{i}/bill", "invoices", "budgets", "plan", "audit", "members", "invitations", "service-accounts", "roles",
+    "instances/{i}/bill", "instances/{i}/cost/topics", "instances/{i}/cost/users", "invoices",
+    "budgets", "plan", "audit", "members", "invitations", "service-accounts", "roles",
     "instances/{i}/prepaid",
 }  # fmt: skip
 OPENED = {
@@ -280,10 +285,16 @@ def test_an_operator_runs_instances_and_pays_nothing_in_advance(alice, bob, inst
 def test_billing_makes_budgets_and_sees_no_message(alice, bob, instance, admin):
     assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     built_in_given(alice, bob, "billing")
-    made = bob.api.post("/api/v1/budgets", {"name": "all", "amount": "100", "currency": "CNY"})
-    assert made.status_code in (201, 400), made.content  # 400: of its members, not of who asks
+    made = bob.api.post("/api/v1/budgets", {"name": "all", "amount": "100.00"})
+    assert made.status_code == 201, made.content
+    budget = f"/api/v1/budgets/{made.json()['id']}"
+    changed = bob.api.patch(budget, {"amount": "200.00"})
+    assert (changed.status_code, changed.json()["amount"]) == (200, "200.00"), changed.content
+    assert bob.api.delete(budget).status_code == 204
+    assert bob.api.get(budget).status_code == 404
     assert bob.api.get("/api/v1/cost").status_code == 200
-    for closed in ("topics", "topics/orders/messages", "groups", "users", "acls", "alarms"):
+    named = ("cost/topics", "cost/users")
+    for closed in ("topics", "topics/orders/messages", "groups", "users", "acls", "alarms", *named):
         problem(bob.api.get(f"/api/v1/instances/{instance.id}/{closed}"), 403, "not_in_role")
     problem(bob.api.post("/api/v1/instances", WANTED), 403, "not_in_role")
     assert [each["id"] for each in bob.api.get("/api/v1/instance-names").json()["items"]] == [instance.id]
@@ -341,6 +352,19 @@ def test_a_role_that_links_of_before_named_can_be_deleted(alice):
     made = alice.api.post("/api/v1/invitations", {"email": "dora@example.com", "custom_role": role_id}).json()
     assert alice.api.delete(f"/api/v1/invitations/{made['id']}").status_code == 204
     assert alice.api.delete(f"{ROLES}/{role_id}").status_code == 204
+
+
+def test_an_expired_invitation_keeps_no_role(alice):
+    """It is withdrawn: a link of it would bring in nobody either."""
+    role_id = role_of(alice)
+    assert alice.api.post("/api/v1/invitations", {"email": "d@example.com", "custom_role": role_id}).status_code == 201
+    problem(alice.api.delete(f"{ROLES}/{role_id}"), 409, "role_in_use")
+    rows = Invitation.objects.for_organisation(alice.organisation)
+    rows.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert alice.api.delete(f"{ROLES}/{role_id}").status_code == 204
+    assert rows.get().withdrawn_at is not None
+    entries = AuditEntry.objects.for_organisation(alice.organisation)
+    assert entries.get(action="invitation.withdraw").detail["custom_role"] == role_id
 
 
 def test_nobody_is_invited_with_a_role_of_others_or_with_two_or_none(alice, charlie):

@@ -20,7 +20,7 @@ from tests.controlplane.admission.rows import change_row
 from tests.controlplane.conftest import client_of
 from tests.controlplane.console.conftest import text_of
 from tests.controlplane.rows import LONG_AGO
-from tests.controlplane.test_custom_roles import given_to, role_of
+from tests.controlplane.test_custom_roles import built_in_given, given_to, role_of
 from tests.controlplane.test_instances_api import problem
 
 CAP = "bandwidth: the organisation may have 400 MiB/s (in use: 137.5 MiB/s; asked for: 300 MiB/s more)"
@@ -185,3 +185,35 @@ def test_what_one_request_was_is_forgotten_with_it(kept, alice, limited, instanc
         assert "137.5" not in limited.api.get(url).content.decode()
         assert "137.5" in alice.api.get(url).content.decode()
     assert sums.are_told()
+
+
+# --- who sees no costs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def operator(alice, bob, instance):
+    built_in_given(alice, bob, "operator")
+    return bob
+
+
+def test_an_operator_is_told_what_is_in_the_way_and_no_sums(operator, instance, flow_master):
+    url = f"/api/v1/instances/{instance.id}"
+    refused = problem(operator.api.patch(url, TOO_MUCH), 409, "organisation_cap")
+    assert "bandwidth: the organisation may not have so much. To have a cap raised" in refused["detail"]
+    assert refused["exceeded"][0]["limit"] is None
+
+
+@pytest.mark.parametrize("path", RESTS)
+def test_nor_does_rest_tell_operators_of_what_was_kept(kept, operator, instance, path):
+    told = operator.api.get(f"/api/v1/{path.format(i=instance.id)}")
+    assert told.status_code == 200, told.content
+    assert [each for each in SECRETS if each in told.content.decode()] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nor_does_the_console_tell_operators(kept, operator, instance, flow_master, path):
+    browser = Client()
+    browser.force_login(operator.user)
+    answer = browser.get(f"/{operator.organisation.id}/{path.format(i=instance.id)}")
+    assert answer.status_code == 200, text_of(answer)
+    assert [each for each in SECRETS if each in answer.content.decode()] == []

@@ -25,6 +25,8 @@ RESETS_AN_HOUR = 3
 """Links to a new password for one account. They are good for an hour: whoever is refused the fourth has three that work."""
 BROWSERS_AN_HOUR = 3
 """The same of links that let a new browser try, for the same reason."""
+BROWSERS_A_DAY = 10
+"""More are asked for by nobody who wants to sign in, and each is a mail."""
 AT_ONCE = 200
 LONGEST_ADDRESS = 64
 
@@ -75,8 +77,9 @@ def _send_reset(user: User, origin: Origin, now: datetime) -> None:
 
 
 def _send_browser(user: User, origin: Origin, now: datetime) -> None:
-    lately = MailedLink.objects.filter(user=user, purpose=LinkPurpose.BROWSER, created_at__gt=now - timedelta(hours=1))
-    if not outbox.is_on() or lately.count() >= BROWSERS_AN_HOUR:
+    today = MailedLink.objects.filter(user=user, purpose=LinkPurpose.BROWSER, created_at__gt=now - timedelta(days=1))
+    lately = today.filter(created_at__gt=now - timedelta(hours=1))
+    if not outbox.is_on() or lately.count() >= BROWSERS_AN_HOUR or today.count() >= BROWSERS_A_DAY:
         return
     link = links.link_make(user=user, purpose=LinkPurpose.BROWSER, address=user.email, now=now)
     links.letter_write(letter=letters.browser(link=link), address=user.email, now=now)

@@ -74,11 +74,11 @@ def password_reset(*, link: str) -> Letter:
 
 
 def browser(*, link: str) -> Letter:
-    """To an account at which somebody has tried too many passwords, and whose person may be in a browser of their own."""
+    """To an account that somebody says they want to sign in to from a new browser. Nothing else is known of them."""
     return Letter(
-        "Sign in although somebody else is trying",
-        "Somebody has typed wrong passwords for the Sluice account with this address, and somebody who wants to sign in has asked"
-        " for this mail. If it was you, open this link in the browser in which you want to sign in:\n\n"
+        "Signing in from a new browser",
+        "Somebody has asked to sign in from a new browser to the Sluice account with this address. If it was you, open this link"
+        " in the browser in which you want to sign in:\n\n"
         f"    {link}\n\nThe link works once, for an hour. It signs nobody in: your password is asked for after it. {_NOT_YOU}\n",
     )
 

@@ -47,7 +47,7 @@ def listed(
 
 @app.add("role", rehearses=True)
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
-    """Another role: owners decide everything, operators run instances, billing is about bills, members do both, viewers look."""
+    """Another role: owners decide all, operators run instances, billing is about bills, members change most, viewers look."""
     session = of(ctx)
     one, own = role_typed(role, names=get_args(Role))
     body = said(role=one, custom_role=own)

@@ -106,7 +106,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             attempts.attempt_begin(**counted)
         except TooManyAttempts as error:
             form.refuse(error)
-            answer = _sign_in_page(request, form, following, error.http_status)
+            answer = _sign_in_page(request, form, following, error.http_status, is_kept_out=True)
             answer.headers["Retry-After"] = str(error.retry_after_s)
             return answer
         # Takes as long for an account that does not exist: Django hashes the password then, too.
@@ -202,14 +202,21 @@ def _code_check(request: HttpRequest, user: User, code: str) -> None:
 
 
 def _sign_in_page(
-    request: HttpRequest, form: SignInForm, following: str, status: int, passkey_problem: str = ""
+    request: HttpRequest,
+    form: SignInForm,
+    following: str,
+    status: int,
+    passkey_problem: str = "",
+    *,
+    is_kept_out: bool = False,
 ) -> HttpResponse:
+    """`is_kept_out`: by wrong passwords, which may have been somebody else's."""
     context = {
         "form": form,
         "next": following,
         "passkeys_are_on": passkeys.is_on(),
         "passkey_problem": passkey_problem,
-        "is_kept_out": status == TooManyAttempts.http_status,
+        "is_kept_out": is_kept_out,
     }
     return render(request, "console/sign_in.html", context, status=status)
 

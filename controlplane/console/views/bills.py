@@ -36,6 +36,7 @@ from controlplane.console.forms.instances import PlanForm
 from controlplane.console.forms.what_if import WhatIfForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import billing_page, tenant_page
+from controlplane.console.places import is_open_within
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.health.selectors import health_get
@@ -140,6 +141,8 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
             (plan.title, other) for plan in choice if names != {plan.name} and (other := under(plan)) is not None
         ],
         "is_over": now >= span.end,
+        "shows_topics": is_open_within(caller.limits, "/bill/topics"),
+        "shows_users": is_open_within(caller.limits, "/bill/users"),
         "periods": [
             period
             for period in billing.periods_of(instance)

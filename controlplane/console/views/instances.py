@@ -33,7 +33,7 @@ from controlplane.console.forms.instances import (
 )
 from controlplane.console.listing import kept, listing, order_asked, ordered, searched
 from controlplane.console.page import tenant_page
-from controlplane.console.proof import proof_asked
+from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core import operations, origin
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -106,6 +106,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: bool(request.POST.get("prepaid_months")))
 def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Choose a size, see the price, create."""
     form = InstanceCreateForm(
@@ -316,6 +317,7 @@ def _change(
         "changes": changes,
         "accept_full_storage": form.cleaned_data["accept_full_storage"],
         "confirm_price": form.cleaned_data["confirm_price"],
+        "admit_paying": caller.limits.admit_paying,
     }
     if form.cleaned_data["in_next_window"]:
         at = scheduling.next_window(organisation=caller.organisation, instance_id=instance.id)

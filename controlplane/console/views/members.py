@@ -129,7 +129,7 @@ def _is_now(email: str, role: Role) -> str:
     if role == Role.OPERATOR:
         return f"{email} is an operator now."
     if role == Role.BILLING:
-        return f"{email} does the billing now."
+        return f"{email} now has the billing role."
     return f"{email} is a member now." if role == Role.MEMBER else f"{email} is a viewer now."
 
 

@@ -220,6 +220,7 @@ def shown(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: bool(request.POST.get("tombstone")))
 def new(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
     """Write one message, and say where it is."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

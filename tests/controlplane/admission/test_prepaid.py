@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from controlplane.accounts.models import User
@@ -17,6 +19,7 @@ from controlplane.instances import lifecycle
 from controlplane.instances.models import Instance
 from tests.controlplane.conftest import WANTED, run_to_the_end
 from tests.controlplane.fakes import ManualClock
+from tests.controlplane.test_custom_roles import built_in_given
 from tests.controlplane.test_instances_api import URL, problem
 from tests.controlplane.test_lifecycle_mails import subjects
 from tests.support.usage import usage_complete
@@ -299,6 +302,25 @@ def test_those_that_cannot_begin_yet_keep_no_others_from_it(alice, paid, time, m
     look()
     assert shown(alice, paid)["ends_at"] == "2026-05-01T11:00:00Z"
     assert Prepaid.objects.unscoped(REASON).get(instance=first).ends_at is not None
+
+
+def test_an_operator_does_not_make_it_larger(alice, bob, time, paid):
+    """That is charged at once. By the hour they may."""
+    built_in_given(alice, bob, "operator")
+    later = (time.now + timedelta(days=1)).isoformat()
+    larger = {"bandwidth_mib_per_s": 40}
+    for query in ("", "?dry_run=true"):
+        problem(bob.api.patch(f"{paid}{query}", larger), 403, "not_in_role")
+        scheduled = bob.api.post(f"{paid}/scheduled-changes{query}", {"at": later, **larger})
+        problem(scheduled, 403, "not_in_role")
+    at_bob = Client()
+    at_bob.force_login(bob.user)
+    page = f"/{bob.organisation.id}/instances/{row().id}/settings"
+    sizes = {"bandwidth_mib_per_s": "40", "storage_gib": f"{row().storage_gib:g}", "partitions": "60"}
+    answer = at_bob.post(page, {"name": row().name, **sizes})
+    assert "does not pay in advance" in answer.content.decode()
+    assert row().bandwidth_mib_per_s != 40
+    assert bob.api.patch(paid, {"name": "another"}).status_code == 202
 
 
 def test_it_does_not_become_smaller(alice, paid):

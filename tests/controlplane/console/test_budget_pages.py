@@ -88,11 +88,11 @@ def test_members_and_viewers_look_and_do_not_decide(at_bob, at_viewer, alice):
     for visitor in (at_bob, at_viewer):
         assert "Change it" not in text_of(visitor.get(f"budgets/{row.pk}"))
         assert "New budget" not in text_of(visitor.get("budgets"))
-        assert "Owners of the organisation make budgets" in text_of(visitor.get("new-budget"))
+        assert "Owners of the organisation and its billing role make budgets" in text_of(visitor.get("new-budget"))
         for path in ("new-budget", f"budgets/{row.pk}", f"budgets/{row.pk}/delete"):
             refused = visitor.post(path, FORM)
             assert refused.status_code == 403
-    assert "nly owners of the organisation decide this" in text_of(at_bob.post("new-budget", FORM))
+    assert "nly owners of the organisation and its billing role decide this" in text_of(at_bob.post("new-budget", FORM))
     row.refresh_from_db()
     assert row.name == "all of it"
 

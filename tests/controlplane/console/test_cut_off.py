@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from controlplane.access import acls, cut_off, selectors
+from controlplane.access import acls, cut_off, records, selectors
+from controlplane.instances.selectors import instance_get
 from quota.contracts.acls import Acl, AclOperation, PatternType, Permission, ResourceType
 from tests.controlplane.connections.conftest import connection, hers  # noqa: F401  # hers is a fixture
 
@@ -176,7 +178,7 @@ def test_the_console_deletes_nothing_until_that_is_confirmed(at_alice, instance,
     page = at_alice.post(at, ACL)
     assert page.status_code == 422
     assert "1 client uses orders now as User:shop; WRITE will be refused to it: shop-1 (10.0.0.8)" in text_of(page)
-    assert "Nothing was deleted yet." in text_of(page)
+    assert "Nothing has been deleted yet." in text_of(page)
     assert len(selectors.acl_list(**place)) == 2
     assert at_alice.post(at, {**ACL, "accept_cut_off": "on", "cut_off_shown": "of another list"}).status_code == 422
     assert len(selectors.acl_list(**place)) == 2
@@ -191,3 +193,70 @@ def test_the_console_deletes_nothing_until_that_is_confirmed(at_alice, instance,
 def test_deleting_one_that_nobody_uses_asks_nothing(at_alice, instance, place, busy):
     acls.acls_create(**place, actor="a", acls=[acl(), acl("User:other")])
     assert at_alice.post(f"instances/{instance.id}/acl-deletion", {**ACL, "principal": "User:other"}).status_code == 302
+
+
+def test_clients_that_come_and_go_do_not_undo_what_was_confirmed(at_alice, instance, place, busy):
+    acls.acls_create(**place, actor="a", acls=[acl(), acl("User:other")])
+    at = f"instances/{instance.id}/acl-deletion"
+    shown = re.search(r'name="cut_off_shown" value="([0-9a-f]{64})"', at_alice.post(at, ACL).content.decode())[1]
+    busy.say(
+        1,
+        connections=(connection("shop-2", "10.0.0.18", principal="User:shop"),),
+        talkers=(busy.talker("shop-2", produces=100, address="10.0.0.18"),),
+    )
+    assert at_alice.post(at, {**ACL, "accept_cut_off": "on", "cut_off_shown": shown}).status_code == 302
+    assert [each.principal for each in selectors.acl_list(**place)] == ["User:other"]
+
+
+def test_another_principal_that_has_come_meanwhile_is_shown(at_alice, instance, place, busy):
+    everybody = acl("User:*")
+    acls.acls_create(**place, actor="a", acls=[everybody, acl("User:other")])
+    at, form = f"instances/{instance.id}/acl-deletion", {**ACL, "principal": "User:*"}
+    shown = re.search(r'name="cut_off_shown" value="([0-9a-f]{64})"', at_alice.post(at, form).content.decode())[1]
+    busy.say(
+        2,
+        connections=(connection("till-2", "10.0.0.19", principal="User:till"),),
+        talkers=(busy.talker("till-2", produces=100, address="10.0.0.19"),),
+    )
+    assert at_alice.post(at, {**form, "accept_cut_off": "on", "cut_off_shown": shown}).status_code == 422
+    assert len(selectors.acl_list(**place)) == 2
+
+
+def test_only_topics_that_the_acls_name_are_looked_at(place, busy, monkeypatch):
+    """Everything else is as it was, whoever is connected."""
+    asked = set()
+
+    class Noting(cut_off.AclBook):
+        def decide(self, *about):
+            asked.add(about[-1])
+            return super().decide(*about)
+
+    monkeypatch.setattr(cut_off, "AclBook", Noting)
+    monkeypatch.setattr(cut_off, "_used", lambda _told: ())
+    for pattern, name, topics in (
+        (PatternType.LITERAL, "orders", {"orders"}),
+        (PatternType.PREFIXED, "pay", {"payments"}),
+        (PatternType.LITERAL, "*", {"orders", "payments"}),
+    ):
+        one = Acl(ResourceType.TOPIC, pattern, name, "User:x", "*", AclOperation.READ, Permission.ALLOW)
+        acls.acls_create(**place, actor="a", acls=[one])
+        asked.clear()
+        then(place, one)
+        assert asked == topics
+
+
+def test_each_of_many_acls_is_looked_at_a_few_times_alone(place, busy, monkeypatch):
+    many = [
+        Acl(ResourceType.TOPIC, PatternType.LITERAL, f"t{n}", "User:x", "*", AclOperation.READ, Permission.ALLOW)
+        for n in range(300)
+    ]
+    compared = []
+    spec = SimpleNamespace(
+        acls=SimpleNamespace(items=tuple(many)),
+        authorizer=records.spec_read(instance_get(**place)).authorizer,
+    )
+    monkeypatch.setattr(cut_off.records, "spec_read", lambda _instance: spec)
+    is_same = Acl.__eq__
+    monkeypatch.setattr(Acl, "__eq__", lambda self, other: compared.append(1) or is_same(self, other))
+    cut_off.acls_cut_off(**place, removed=lambda each: each.resource_name != "t0")
+    assert len(compared) < 3 * len(many)

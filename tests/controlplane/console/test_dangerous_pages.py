@@ -15,10 +15,12 @@ import pytest
 from django.test import Client
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the routes of the console use
+from controlplane.access import acls, proposals, selectors
 from controlplane.accounts.models import ApiKey
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.topics.selectors import topic_list
+from quota.contracts.acls import Acl, AclOperation, PatternType, Permission, ResourceType
 
 from .conftest import text_of
 from .test_who_sees_what import address
@@ -46,12 +48,15 @@ DOES = {
     "group_topic_delete": {"confirmation": "orders"},
     "transaction_end": {"confirmation": "copier"},
     "hanging_transaction_end": {"confirmation": "orders"},
+    "instance_new": {"prepaid_months": "1"},
     "instance_delete": {"confirmation": "events"},
     "instance_policies": {"save": "1"},
     "instance_prepaid": {"buy": "1"},
     "instance_load_delete": {"table": "remove"},
     "instance_table_remove": SURE,
     "acl_delete": ACL,
+    "proposal": {"then": "in-force", "id": "prp-00000000"},
+    "topic_message_new": {"key": "one", "tombstone": "on"},
     "user_delete": {"with_acls": "yes"},
     "user_password": {"keep_previous_s": "0"},
     "token_issuer_delete": SURE,
@@ -93,11 +98,14 @@ LOOKS = {
     "topic_records_delete": {"preview": "1"},
     "topics_configure": {"preview": ""},
     "group_reset": {"preview": ""},
+    "instance_new": {"name": "", "prepaid_months": ""},
+    "topic_message_new": {"key": "one", "value": "", "key_as": "no such way"},
     "instance_policies": {"preview": "1"},
     "instance_prepaid": {"preview": "1"},
     "acl_delete": {**ACL, "try": "1"},
+    "proposal": {"then": "discard", "id": "prp-00000000"},
 }
-"""Forms of the same pages that only show what would be."""
+"""Forms of the same pages that only show what would be, or do what can be taken back."""
 NOBODY_YET = "whoever uses it has not signed in"
 SETS = "what it sets is set back by the same form"
 MAKES = "what it makes can be deleted"
@@ -122,7 +130,6 @@ WITHOUT = {
     "theme": SETS,
     "language": SETS,
     "organisation_new": MAKES,
-    "instance_new": MAKES,
     "topic_new": MAKES,
     "group_new": MAKES,
     "route_new": MAKES,
@@ -135,7 +142,6 @@ WITHOUT = {
     "budget_new": MAKES,
     "throttle_rule_new": MAKES,
     "instance_load_new": MAKES,
-    "topic_message_new": "one message more",
     "instance_settings": SETS,
     "instance_config": SETS,
     "instance_elastic": SETS,
@@ -159,7 +165,6 @@ WITHOUT = {
     "group_removal": "a member that is taken out comes back by itself",
     "receiver_test": "it sends one message",
     "token_issuer_refresh": "it fetches keys again",
-    "proposal": "it takes up or drops a draft of rules, which the pages of rules set back",
     "fleet_capacity": SETS,
     "fleet_organisation": SETS,
     "fleet_clusters": MAKES,
@@ -171,6 +176,10 @@ WITHOUT = {
 }
 """Pages with a form that ask nothing, and why."""
 CALLBACKS = {route.name: route.callback for route in urls.urlpatterns}
+
+
+def acl_of(principal):
+    return Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", principal, "*", AclOperation.READ, Permission.ALLOW)
 
 
 def is_asked(page) -> bool:
@@ -263,6 +272,18 @@ def test_a_group_goes_after_the_password(long_ago, address, admin):
 def test_a_key_ends_after_the_password(long_ago, address, alice):
     assert long_ago.post(address("key_revoke"), {**SURE, "proof": PASSWORD}).status_code == HTTPStatus.FOUND
     assert ApiKey.objects.for_organisation(alice.organisation).exclude(revoked_at=None).exists()
+
+
+def test_an_acl_is_not_deleted_by_trying_that_and_putting_it_in_force(long_ago, address, alice, instance):
+    place = {"organisation": alice.organisation, "instance_id": instance.id}
+    acls.acls_create(**place, actor="a", acls=[acl_of("User:ann"), acl_of("User:bob")])
+    assert long_ago.post(address("acl_delete"), {**ACL, "try": "1"}).status_code == HTTPStatus.FOUND
+    made = proposals.proposal_get(**place).proposal
+    sent = {"then": "in-force", "id": made.id}
+    assert is_asked(long_ago.post(address("proposal"), sent))
+    assert len(selectors.acl_list(**place)) == 2
+    assert long_ago.post(address("proposal"), {**sent, "proof": PASSWORD}).status_code == HTTPStatus.FOUND
+    assert [each.principal for each in selectors.acl_list(**place)] == ["User:bob"]
 
 
 def test_whoever_has_signed_in_just_now_is_not_asked(address, alice):

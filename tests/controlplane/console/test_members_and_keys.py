@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
+from controlplane.accounts import selectors
 from controlplane.accounts.models import ApiKey
+from controlplane.accounts.selectors import caller_in
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.tenants.models import Membership, Organisation, Role
 from tests.controlplane.conftest import client_of
+from tests.controlplane.rows import access_key_row
 
 from .conftest import problem_beside, text_of, visit
 
@@ -201,3 +205,30 @@ def test_where_everybody_has_one_that_is_said(at_alice, alice):
     alice.organisation.memberships.exclude(user=alice.user).delete()
     type(alice.user).objects.filter(pk=alice.user.pk).update(second_factor_at=SYSTEM_CLOCK.now())
     assert "Every member has a second factor: nobody loses access." in text_of(at_alice.get("members"))
+
+
+def test_access_keys_with_a_role_that_signs_nothing_are_not_called_active(at_alice, at_bob, bob):
+    access_key_row(bob.organisation, bob.user)
+    assert "Active" in text_of(at_bob.get("keys")).partition("Your access keys")[2].partition("New")[0]
+    for role in ("operator", "billing"):
+        at_alice.post(f"members/{membership(at_bob).id}/role", {"role": role})
+        shown = text_of(at_bob.get("keys")).partition("Your access keys")[2]
+        assert "With the role operator or billing" in shown
+        assert "AKIDkey-000000000001" in shown
+        assert "Signs nothing" in shown.partition("AKIDkey-000000000001")[2].partition("Revoke")[0]
+    changed = at_alice.post(f"members/{membership(at_bob).id}/role", {"role": "billing"}, follow=True)
+    assert "bob@example.com now has the billing role." in text_of(changed)
+
+
+def test_access_keys_that_have_expired_push_none_off_the_page(alice, monkeypatch):
+    monkeypatch.setattr(selectors, "MOST_SHOWN", 2)
+    now = SYSTEM_CLOCK.now()
+    for number, (age, ends) in enumerate([(1, -1), (2, 9), (3, None), (4, -1)]):
+        row = access_key_row(alice.organisation, alice.user, f"key-00000000000{number}")
+        row.created_at = now - timedelta(days=age)
+        row.expires_at = None if ends is None else now + timedelta(days=ends)
+        row.save()
+    caller = caller_in(user=alice.user, organisation_id=alice.organisation.id)
+    assert [row.pk[-1] for row in selectors.access_keys_standing(caller)] == ["1", "2"]
+    monkeypatch.setattr(selectors, "MOST_SHOWN", 4)
+    assert [row.pk[-1] for row in selectors.access_keys_standing(caller)] == ["1", "2", "0", "3"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from types import SimpleNamespace
+
 import pytest
 
 from controlplane.admission import prepaid
 from controlplane.billing.models import Prepaid, PrepaidEvent
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.instances.models import Instance, InstanceState
+from tests.controlplane.test_custom_roles import built_in_given
 
 from .conftest import problem_beside, text_of
 
@@ -115,3 +120,16 @@ def test_the_bill_says_why_it_was_charged(at_alice, instance, paid):
     page = text_of(at_alice.get(f"instances/{instance.id}/bill"))
     assert "Bandwidth, in advance" in page
     assert "Paid in advance" in page
+
+
+def test_an_operator_is_led_to_no_page_of_paying(at_alice, at_bob, alice, bob, instance, monkeypatch):
+    now = SYSTEM_CLOCK.now()
+    rows = Instance.objects.unscoped(REASON).filter(pk=instance.pk)
+    rows.update(state=InstanceState.ISOLATED, isolated_at=now, destroys_at=now + timedelta(days=1))
+    monkeypatch.setattr(prepaid, "prepaid_of", lambda *_: SimpleNamespace(has_expired=True))
+    address = f"instances/{instance.id}"
+    assert f"/{address}/prepaid" in at_bob.get(address).content.decode()
+    built_in_given(alice, bob, "operator")
+    page = at_bob.get(address)
+    assert "What was paid in advance ended at" in text_of(page)
+    assert f"/{address}/prepaid" not in page.content.decode()

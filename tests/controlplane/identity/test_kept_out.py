@@ -10,6 +10,8 @@ from django.test import Client
 from controlplane.accounts import attempts
 from controlplane.accounts.identity import door
 from controlplane.accounts.models import User
+from controlplane.console import passkey_tries
+from controlplane.core.errors import TooManyAttempts
 from tests.controlplane.console.conftest import text_of
 
 from .conftest import PASSWORD, audited
@@ -60,6 +62,15 @@ def test_the_person_gets_in_by_a_link_that_is_mailed(dora, mailbox, time):
     )
 
 
+def test_it_is_on_record_wherever_she_belongs(alice, mailbox, time):
+    browser, email = Client(), alice.user.email
+    asked(browser, email)
+    assert len(audited("account.browser_ask")) == 1
+    assert audited("account.browser_known") == []
+    browser.post(mailbox.link(email))
+    assert len(audited("account.browser_known")) == 1
+
+
 def test_a_link_is_good_once_and_for_an_hour(dora, mailbox, time):
     for passes in (False, True):
         asked(Client())
@@ -82,6 +93,52 @@ def test_the_attacker_has_nothing_of_it(dora, mailbox, time):
     attacked()
     assert tries("a guess", browser=attacker).status_code == 429
     assert "known_browser" not in attacker.cookies
+
+
+def test_nor_many_mails_a_day(dora, mailbox, time):
+    for _ in range(10):
+        time.passes(timedelta(hours=1, minutes=1))
+        for _ in range(2):
+            asked(Client())
+    assert len(mailbox.subjects(DORA)) == door.BROWSERS_A_DAY
+    assert set(mailbox.subjects(DORA)) == {"Signing in from a new browser"}
+    time.passes(timedelta(days=1))
+    asked(Client())
+    assert len(mailbox.subjects(DORA)) == door.BROWSERS_A_DAY + 1
+
+
+def test_the_mail_says_no_more_than_is_known(dora, mailbox, time):
+    """Nobody has tried anything: who asks for the link has said so, and no more."""
+    asked(Client())
+    (mail,) = mailbox.of(DORA)
+    assert "Somebody has asked to sign in from a new browser" in mail.get_content().replace("\n", " ")
+    assert "wrong passwords" not in mail.get_content()
+
+
+def test_whoever_was_going_somewhere_comes_there(dora, mailbox, time):
+    attacked()
+    victim, there = Client(), "/account"
+    sent = {"email": DORA, "password": PASSWORD, "next": there}
+    kept_out = victim.post("/sign-in", sent, REMOTE_ADDR="10.0.1.1").content.decode()
+    assert 'href="/sign-in/link?next=/account"' in kept_out
+    assert 'name="next" value="/account"' in victim.get("/sign-in/link?next=/account").content.decode()
+    victim.post("/sign-in/link", {"email": DORA, "next": there})
+    door.notes_answer()
+    assert victim.post(mailbox.link(DORA))["Location"] == "/sign-in?next=%2Faccount"
+    asked(Client())
+    stranger = Client()
+    stranger.post("/sign-in/link", {"email": DORA, "next": "https://evil.example/"})
+    assert "sign_in_link_next" not in stranger.session
+
+
+def test_a_passkey_that_was_tried_too_often_is_no_password(dora, monkeypatch):
+    def too_many(*_):
+        raise TooManyAttempts(60)
+
+    monkeypatch.setattr(passkey_tries, "checked", too_many)
+    page = Client().post("/sign-in/passkey", {"passkey": "x"})
+    assert page.status_code == 429
+    assert "/sign-in/link" not in page.content.decode()
 
 
 def test_a_link_for_one_is_none_for_another(dora, mailbox, time):

@@ -218,6 +218,14 @@ def test_anothers_id_and_one_that_is_not_there_are_answered_alike(charlie, zoo):
     assert theirs == none
 
 
+def test_an_invitation_says_the_role_of_ones_own(alice, zoo):
+    role = alice.api.post("/api/v1/roles", {"name": "Night watch", "scopes": {"read": "look"}}).json()
+    body = {"email": "zebra-2@example.com", "custom_role": role["id"]}
+    assert alice.api.post("/api/v1/invitations", body).status_code == 201
+    items = looked(alice.api, "zebra-2@", kind="invitation")["items"]
+    assert [each["where"] for each in items] == ["Night watch"]
+
+
 def test_invitations_are_for_owners(bob, viewer, zoo):
     for person in (bob, viewer):
         assert found(person.api, "zebra@") == []

@@ -12,6 +12,7 @@ from controlplane.access import proposals
 from controlplane.console.advice import said
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import NotFound, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -30,6 +31,7 @@ EVERY_S = 3
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: request.POST.get("then") == "in-force")
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The proposal; while one looks, its findings come again."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

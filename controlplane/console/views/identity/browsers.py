@@ -6,9 +6,11 @@ What is said is the same whether there is an account or not.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods
@@ -17,6 +19,7 @@ from controlplane.accounts import attempts
 from controlplane.accounts.identity import browsers
 from controlplane.console import known_browser
 from controlplane.console.forms.accounts import ForgottenForm
+from controlplane.console.views.accounts import own_address
 from controlplane.core.errors import TooManyAttempts
 from controlplane.core.origin import address_of
 from controlplane.mail import outbox
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 ASKED = "browser"
 """What is counted by address."""
+NEXT = "sign_in_link_next"
+"""In the session: where somebody was going when they asked. The link may be opened in another browser, which does not know."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -33,13 +38,16 @@ ASKED = "browser"
 def asked(request: HttpRequest) -> HttpResponse:
     """Whose account it is."""
     form = ForgottenForm(request.POST or None)
-    context = {"form": form, "is_mailing": outbox.is_on(), "sent_to": ""}
+    following = own_address(request, request.POST.get("next") or request.GET.get("next"))
+    context = {"form": form, "is_mailing": outbox.is_on(), "sent_to": "", "next": following}
     status = 200
     if request.method == "POST" and form.is_valid() and context["is_mailing"]:
         try:
             attempts.asked(what=ASKED, address=address_of(request))
             browsers.browser_ask(email=form.cleaned_data["email"])
             context["sent_to"] = form.cleaned_data["email"]
+            if following != reverse("console:home"):
+                request.session[NEXT] = following
         except TooManyAttempts as error:
             form.refuse(error)
             status = error.http_status
@@ -57,5 +65,7 @@ def used(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST":
         user = browsers.browser_use(token=token)
         messages.success(request, "This browser has tries of its own now. Sign in with your password.")
-        return known_browser.remember(request, redirect("console:sign_in"), user)
+        following, address = request.session.pop(NEXT, ""), reverse("console:sign_in")
+        there = f"{address}?{urlencode({'next': following})}" if following else address
+        return known_browser.remember(request, redirect(there), user)
     return render(request, "console/sign_in_browser.html", {"link": link})
