@@ -149,6 +149,7 @@ NAMES = (
     "No batch has ended for {number} minutes",
     "metering has come to {read} UTC; it must come to {wanted}",
     "records {first} to {last} of partition {partition} of __usage expired before they were read",
+    "records {first} to {last} of partition {partition} of __usage expired before they were read; an operator has to judge it",
     "{host} has no public address",
     "ask the operators of this service",
     "write to {contact}",
