@@ -356,6 +356,10 @@ def test_pages_say_that_the_store_does_not_answer(here, at_alice, fake):  # noqa
     fake.answers = 503
     assert asked("?range=24h")
     assert not asked(""), "the last hour is the database's"
+    client.AWAY.forget()
+    page = at_alice.get(f"instances/{here.instance.id}/history?since=2025-03-01T14:00Z&until=2025-03-01T14:30Z")
+    assert "metrics store does not answer" in page.content.decode()
+    assert "Nothing is recorded" not in page.content.decode(), "it may be: nobody knows"
 
 
 @pytest.mark.parametrize(
