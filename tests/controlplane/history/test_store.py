@@ -500,9 +500,7 @@ def test_requests_wait_for_a_cluster_that_is_silent_as_long_as_it_may_tell_more(
     world.stored_in(fake.url)
     world.passes(600)
     world.writes()
-    second = PhysicalCluster.objects.get()
-    second.pk, second.name = None, "second"
-    second.save()
+    second = PhysicalCluster.objects.create(name="second", zookeeper_hosts="second:2181")
     sampling.RequestMark.objects.create(name=sampling.mark_name(second.pk), taken=world.at - 10, rolled=world.at)
     sampling.RequestMark.objects.create(name="cluster 99", taken=world.at - 9000, rolled=world.at - 9000)  # it is gone
     silent = world.at
