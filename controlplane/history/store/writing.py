@@ -1,6 +1,6 @@
 """Rows that nothing changes any more go to the store, oldest first; what the database needs no longer is removed from it.
 
-A minute is written some five minutes after its end, an hour some seven; of requests one and one. Each moment is written by
+A minute is written some five minutes after its end, an hour seven; rows of requests one minute after. Each moment is written by
 itself, and then the span reaches beyond it. So where an answer is lost, only the newest samples of a series are sent again, as
 they were, which every store takes without a word. While the store is away rows stay in the database, as long as they would
 without a store (15 days, 400 days), and are written in order once it answers. What a store refuses, because it is too old for it,
