@@ -341,6 +341,8 @@ def _mail(variables: Mapping[str, str]) -> dict[str, str]:
 def _base_url(variables: Mapping[str, str], name: str) -> str:
     """Without a slash at its end."""
     text = variables.get(name, "")
+    if "@" in text.strip().partition("://")[2].partition("/")[0]:  # what stands there may be a password
+        raise EnvironmentProblem(f"{name} must be without a user or a password, such as https://kafka.example.com")
     url = urlsplit(text.strip())
     is_one = url.scheme in ("http", "https") and url.hostname and not (url.query or url.fragment or url.username)
     if text.strip() and not is_one:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TABLE, JSON = "table", "json"
 KINDS = (TABLE, JSON)
+INCOMPLETE = "The metrics store does not answer: figures that only the store has are missing."
 
 
 def is_coloured(stream: IO[str]) -> bool:

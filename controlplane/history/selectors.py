@@ -28,7 +28,7 @@ from controlplane.history.resolutions import (
 from controlplane.history.statements import COLUMNS, LARGEST, ROLLED, selected
 from controlplane.history.store.client import StoreAway
 from controlplane.history.store.reading import flow_rows
-from controlplane.history.store.spans import FLOW, parts_of
+from controlplane.history.store.spans import FLOW, gone_of, parts_of
 from controlplane.history.waiting import waited_by_step
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def history_get(
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     samples = {at: int(row["samples"]) for at, row in rows.items() if "samples" in row}
     series = [_series(metric, plan, rows, known_to) for metric in metrics]
+    is_complete = is_complete and (found is None or found.is_complete)
     return History.over(plan, series, found if counts_requests else None, samples, is_complete=is_complete)
 
 
@@ -169,7 +170,10 @@ def rows_by_step(instance: str, plan: Plan) -> tuple[dict[int, dict[str, Any]], 
     """By the beginning of their step; and whether these are all, or some could not be asked of the metrics store."""
     found: dict[int, dict[str, Any]] = {}
     is_complete = True
-    for part in parts_of(plan, FLOW):
+    parts = parts_of(plan, FLOW)
+    if gone_of(plan, FLOW, [part for part in parts if part.store]):  # a store that is not asked any more has them
+        is_complete = False
+    for part in parts:
         try:
             rows = flow_rows(instance, plan, part) if part.store else _rows_here(instance, plan, part)
         except StoreAway as error:

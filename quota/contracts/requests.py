@@ -354,7 +354,16 @@ def _check(number: object) -> None:
         raise ContractError(f"requests: {number!r} must be a whole number of 0 or more")
 
 
+def is_name(name: str) -> bool:
+    """Whether it may stand in pages and in Prometheus' labels, as an API's or an error's."""
+    return name.isascii() and name.replace("_", "").isalnum() and len(name) <= 64
+
+
+def is_api(name: str) -> bool:
+    """Likewise, of an API alone."""
+    return is_name(name) and name[0] != _NO_API
+
+
 def _check_name(name: str) -> None:
-    """Names stand in pages and in Prometheus' labels."""
-    if not (name.isascii() and name.replace("_", "").isalnum() and len(name) <= 64):
+    if not is_name(name):
         raise ContractError("requests: a name has letters, digits and underscores")

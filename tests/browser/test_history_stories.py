@@ -41,7 +41,7 @@ def ink(page, name="Produced"):
 
 
 def test_pointing_at_a_moment_shows_its_values_in_all_charts(open_page, history):
-    page = open_page("alice")
+    page = open_page("alice", timezone_id="UTC")
     page.goto(f"{history}?range=24h")
     readouts = page.locator(".readout")
     expect(readouts).to_have_count(CHARTS)
@@ -57,7 +57,7 @@ def test_pointing_at_a_moment_shows_its_values_in_all_charts(open_page, history)
 
 
 def test_values_of_a_moment_are_written_as_in_the_table(open_page, history):
-    page = open_page("alice")
+    page = open_page("alice", timezone_id="UTC")
     page.goto(f"{history}?range=24h")
     for name in ("Produced", "Throttled, share of the time", "Storage", "Connections"):
         card = page.locator(".plot-card").filter(has=page.get_by_role("heading", name=name, exact=True))
@@ -102,7 +102,7 @@ def test_a_chart_is_moved_through_by_keyboard_and_tells_it_once(open_page, histo
 
 
 def test_a_chart_is_drawn_and_follows_the_theme_at_once(open_page, history):
-    page = open_page("alice", color_scheme="light")
+    page = open_page("alice", timezone_id="UTC", color_scheme="light")
     page.goto(f"{history}?range=24h")
     places, light = ink(page)
     assert places > 5_000
@@ -137,7 +137,7 @@ def test_a_time_is_chosen_in_the_zone_of_the_browser_and_stands_in_the_address(o
 
 @pytest.mark.parametrize("width", [1280, 1024, 390])
 def test_all_tabs_and_the_table_of_requests_are_in_sight(open_page, history, width):
-    page = open_page("alice", viewport={"width": width, "height": 800})
+    page = open_page("alice", timezone_id="UTC", viewport={"width": width, "height": 800})
     page.goto(history)
     expect(page.locator(".tabs").get_by_role("link", name="Settings")).to_be_in_viewport(ratio=1)
     assert tabs_fit(page)
@@ -145,14 +145,14 @@ def test_all_tabs_and_the_table_of_requests_are_in_sight(open_page, history, wid
 
 
 def test_on_a_phone_the_tab_of_the_page_is_in_sight(open_page, history):
-    page = open_page("alice", viewport={"width": 360, "height": 800})
+    page = open_page("alice", timezone_id="UTC", viewport={"width": 360, "height": 800})
     page.goto(history)
     expect(page.locator('.tabs a[aria-current="page"]').first).to_be_in_viewport(ratio=1)
     assert page.evaluate("scrollY") == 0
 
 
 def test_from_the_overview_to_another_range_and_into_a_table_by_keyboard(open_page, console, history):
-    page = open_page("alice")
+    page = open_page("alice", timezone_id="UTC")
     page.goto(console.address(f"instances/{console.instances['orders']}"))
     page.get_by_role("link", name="History").click()
     expect(page.get_by_role("heading", name="The last hour")).to_be_visible()
@@ -168,7 +168,7 @@ def test_from_the_overview_to_another_range_and_into_a_table_by_keyboard(open_pa
 
 
 def test_without_scripts_ranges_are_links_and_tables_stand_open(open_page, history):
-    page = open_page("alice", java_script_enabled=False)
+    page = open_page("alice", timezone_id="UTC", java_script_enabled=False)
     page.goto(history)
     page.get_by_role("link", name="7 days").click()
     expect(page.get_by_role("heading", name="The last 7 days")).to_be_visible()
@@ -177,7 +177,7 @@ def test_without_scripts_ranges_are_links_and_tables_stand_open(open_page, histo
 
 
 def test_what_happened_is_marked_told_to_the_pointer_and_in_the_table(open_page, history):
-    page = open_page("alice")
+    page = open_page("alice", timezone_id="UTC")
     page.goto(f"{history}?range=24h&whole=produce")
     card = page.locator(".plot-card").first
     expect(card.locator(".legend").get_by_text("Alarm fired")).to_be_visible()

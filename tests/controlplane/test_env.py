@@ -72,6 +72,14 @@ def test_the_store_of_the_history_has_an_address_and_maybe_another_for_writing()
     assert Environment.read({}).metrics_url == ""
 
 
+@pytest.mark.parametrize("name", ["METRICS_URL", "METRICS_WRITE_URL", "SLUICE_CONSOLE_URL"])
+@pytest.mark.parametrize("url", ["https://:s3cret@mimir:9009", "https://a:s3cret@mimir", "https://s3cret@mimir/x"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(name, url):
+    with pytest.raises(EnvironmentProblem, match=name) as refused:
+        Environment.read({"METRICS_URL": "http://mimir:9009", name: url})
+    assert "s3cret" not in str(refused.value)
+
+
 SERVICE = "https://kafka.example.com"
 
 

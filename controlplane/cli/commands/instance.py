@@ -23,6 +23,7 @@ from controlplane.cli.options import (
     Wait,
     Yes,
 )
+from controlplane.cli.output import INCOMPLETE
 from controlplane.cli.session import Session, of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import plain, since
@@ -141,7 +142,7 @@ def history(
     meaning = "not known" if "gaps" in found else "a gap, or no limit"
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is {meaning}.")
     if not found.get("is_complete", True):
-        session.output.note("The metrics store does not answer: what only it has of this time is not known.")
+        session.output.note(INCOMPLETE)
 
 
 def _unlimited(gaps: Sequence[Mapping[str, str]] | None) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
@@ -183,6 +184,8 @@ def broker_history(
     found = session.call(ops.INSTANCE_BROKER_HISTORY, query=query, instance_id=instance, broker=str(broker))
     session.output.pages([found], columns("time", *(metric["name"] for metric in found["metrics"])))
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
+    if not found.get("is_complete", True):
+        session.output.note(INCOMPLETE)
 
 
 @app.add("requests")
@@ -204,6 +207,8 @@ def requests(
     found = session.call(ops.INSTANCE_REQUESTS, query=query, instance_id=instance)
     times = {f"{name}_ms": f"latency_ms.{phase}.{name}" for name in ("p50", "p99", "p999")}
     session.output.pages([found], columns("api", "requests", "requests_per_s", "errors", "error_codes", **times))
+    if not found.get("is_complete", True):
+        session.output.note(INCOMPLETE)
 
 
 @app.add("zones")

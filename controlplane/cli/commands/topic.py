@@ -24,6 +24,7 @@ from controlplane.cli.options import (
     Wait,
     Yes,
 )
+from controlplane.cli.output import INCOMPLETE
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 from controlplane.cli.values import since
@@ -80,6 +81,8 @@ def history(
     found = session.call(ops.TOPIC_HISTORY, query=query, instance_id=instance, topic=topic)
     session.output.pages([found], columns("time", "produce_bytes_per_s", "consume_bytes_per_s"))
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
+    if not found.get("is_complete", True):
+        session.output.note(INCOMPLETE)
 
 
 @app.add("configs")

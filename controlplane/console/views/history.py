@@ -85,7 +85,7 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen:
 
 def _longest_step_s(step_s: int, chosen: Times) -> int:
     """What is added up over all of the time is read from rows of hours, where it has many."""
-    return max(step_s, HOUR) if chosen.length_s >= DAY else step_s
+    return max(step_s, chosen.counted_step_s or (HOUR if chosen.length_s >= DAY else 0))
 
 
 def events_marked(caller: Caller, instance: Instance, history: History) -> list[Event]:

@@ -75,7 +75,7 @@ def broker_history_get(
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     _checked(instance.cluster, broker)
     plan = planned(start, end, step_s, clock.now())
-    known, texts = texts_of(instance.pk, instance.cluster_id, plan, "brokers")
+    known, texts = texts_of(instance.pk, instance.cluster_id, plan, "brokers", only=str(broker))
     samples = samples_of(instance.pk, plan)
     asked: dict[int, Asked | None] = {}
     for step, text in texts:

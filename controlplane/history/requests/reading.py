@@ -10,12 +10,12 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from controlplane.history.models import RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
+from controlplane.history.models import RequestDay, RequestGap, RequestMark, RequestSample, RequestTotal, RolledUp
 from controlplane.history.requests.sampling import LEVELS, mark_name
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
 from controlplane.history.store.client import StoreAway
 from controlplane.history.store.reading import request_rows
-from controlplane.history.store.spans import REQUESTS, parts_of
+from controlplane.history.store.spans import FLOW, REQUESTS, gone_of, parts_of, seconds_by_step
 from controlplane.instances.models import Instance
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
@@ -39,15 +39,20 @@ class Counted:
     counts: Mapping[int, RequestCounts] = field(default_factory=dict)
     windows: Mapping[int, int] = field(default_factory=dict)  # in which anything was asked
     missing: Mapping[int, int] = field(default_factory=dict)  # seconds of which nothing is known
+    unsampled: Mapping[int, int] = field(default_factory=dict)  # seconds of which nobody can tell the samples any more
     plan: Plan | None = None  # whose steps they are
     is_complete: bool = True  # False: the metrics store does not answer, and what only it has is not known
 
     def seconds(self, at: int, step_s: int, samples: int) -> int:
-        """Of how much of a step anything is known, `samples` of it having been sampled; 0: of nothing."""
+        """Of how much of a step anything is known, `samples` of it having been sampled; 0: of nothing.
+
+        Where samples are in a store that does not answer, requests say that the step is known, if there were any.
+        """
         if at >= self.known_to:
             return 0
         most = min(step_s, self.known_to - at) - self.missing.get(at, 0)
-        return max(0, min(most, WINDOW_S * max(samples, self.windows.get(at, 0))))
+        windows = self.windows.get(at, 0)
+        return max(0, min(most, WINDOW_S * max(samples, windows) + (self.unsampled.get(at, 0) if windows else 0)))
 
     def of(self, at: int) -> RequestCounts:
         """Of one step."""
@@ -65,16 +70,18 @@ def counted(instance: Instance, plan: Plan) -> Counted:
 
 def carried(instance: Instance, plan: Plan) -> Counted:
     """The same, of which only the bytes that were carried are read: of two weeks of minutes in a tenth of the time."""
-    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts")
+    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts", only="")  # they are of no API
     counts: dict[int, RequestCounts] = {}
     for step, text in rows:
         counts.setdefault(step, RequestCounts()).add_carried(text or "{}")
     return replace(found, counts=counts)
 
 
-def texts_of(name: str, cluster_id: int, plan: Plan, column: str) -> tuple[Counted, list[tuple[int, str | None]]]:
+def texts_of(
+    name: str, cluster_id: int, plan: Plan, column: str, *, only: str | None = None
+) -> tuple[Counted, list[tuple[int, str | None]]]:
     """Of an instance, or a broker, in the steps of a plan: what is known of them, and one column of its rows by their step."""
-    return read_of(name, cluster_id, plan, column, lambda text: text)
+    return read_of(name, cluster_id, plan, column, lambda text: text, only=only)
 
 
 def read_of(
@@ -84,11 +91,11 @@ def read_of(
     column: str,
     read: Callable[[str | None], T],
     *,
-    topic: str | None = None,
+    only: str | None = None,
 ) -> tuple[Counted, list[tuple[int, T]]]:
     """The same, of which what `read` makes of each text is kept alone: they may be thousands, of many kilobytes.
 
-    What topics moved is asked of `topic` alone: a text from the metrics store has no other.
+    `only`: the one topic, broker or API that is needed. A text from the metrics store has no other; one from here may have all.
     """
     mark = RequestMark.objects.filter(pk=mark_name(cluster_id)).first()
     if mark is None:
@@ -97,10 +104,6 @@ def read_of(
     if plan.resolution is not SAMPLES:
         of_rows = replace(plan, resolution=HOURS if plan.step_s % HOURS.step_s == 0 else MINUTES)
     parts = parts_of(of_rows, REQUESTS)
-    model: type[RequestRow] = RequestSample
-    if plan.resolution is not SAMPLES:
-        levels = LEVELS if len(parts) == 1 else LEVELS[:-1]  # a day may begin in the store and end here
-        model = next(model for model, step_s in reversed(levels) if plan.step_s % step_s == 0)
     texts: list[tuple[int, T]] = []
     windows: dict[int, int] = {}
     is_complete = True
@@ -110,23 +113,46 @@ def read_of(
             texts.append((step, read(text)))
             windows[step] = windows.get(step, 0) + count
 
+    answered: list[Part] = []
+    is_away = False
     for part in parts:
         if part.store is not None:
             try:
-                keep(request_rows(name, of_rows, part, column, topic))
-                continue
+                keep(request_rows(name, of_rows, part, column, only))
+                answered.append(part)
             except StoreAway as error:
                 LOG.warning("the metrics store does not answer: %s", error)
+                is_away = True
                 is_complete = is_complete and part.is_here
-        keep(_rows_here(model, name, plan, part, column))
+    model: type[RequestRow] = RequestSample
+    if plan.resolution is not SAMPLES:
+        levels = LEVELS[:-1] if answered else LEVELS  # a day may begin in the store and end here
+        model = next(model for model, step_s in reversed(levels) if plan.step_s % step_s == 0)
+    gone = [] if model is RequestDay else gone_of(of_rows, REQUESTS, answered)  # of days all rows are here
+    unsampled = gone_of(plan, FLOW, [] if is_away else [part for part in parts_of(plan, FLOW) if part.store])
+    for part in parts:
+        if part not in answered:
+            keep(_rows_here(model, name, plan, part, column, gone))
     known_to = mark.taken + WINDOW_S if model is RequestSample else min(mark.rolled, _rolled_up_to(plan, mark.rolled))
-    return Counted(known_to, {}, windows, _missing(mark.pk, plan), plan, is_complete), texts
+    found = Counted(
+        known_to,
+        windows=windows,
+        missing=seconds_by_step([*_gaps(mark.pk, plan), *gone], plan),
+        unsampled=seconds_by_step(unsampled, plan),
+        plan=plan,
+        is_complete=is_complete and not gone and not unsampled,
+    )
+    return found, texts
 
 
 def _rows_here(
-    model: type[RequestRow], name: str, plan: Plan, part: Part, column: str
+    model: type[RequestRow], name: str, plan: Plan, part: Part, column: str, gone: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int, str | None]]:
+    """Without those that are about to be removed: their time counts as not known."""
     rows = model._default_manager.filter(instance=name, at__gte=part.start, at__lt=part.end)  # noqa: SLF001
+    for start, end in gone:
+        if start < part.end and end > part.start:
+            rows = rows.exclude(at__gte=start, at__lt=end)
     for at, count, text in rows.values_list("at", "windows", column).iterator():
         yield floor(at, plan.step_s), count, text
 
@@ -140,20 +166,9 @@ def _rolled_up_to(plan: Plan, nothing: int) -> int:
     return nothing if until is None else until
 
 
-def _missing(name: str, plan: Plan) -> dict[int, int]:
-    """Seconds of gaps, by step."""
-    found: dict[int, int] = {}
-    done = plan.start
-    gaps = RequestGap.objects.filter(name=name, until__gt=plan.start, at__lt=plan.end).order_by("at")
-    for start, until in gaps.values_list("at", "until"):
-        at, end = max(start, done), min(until, plan.end)
-        while at < end:
-            step = floor(at, plan.step_s)
-            edge = min(step + plan.step_s, end)
-            found[step] = found.get(step, 0) + edge - at
-            at = edge
-        done = max(done, end)
-    return found
+def _gaps(name: str, plan: Plan) -> list[tuple[int, int]]:
+    gaps = RequestGap.objects.filter(name=name, until__gt=plan.start, at__lt=plan.end)
+    return list(gaps.values_list("at", "until"))
 
 
 def known_ends(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict[str, int]:

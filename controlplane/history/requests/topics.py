@@ -63,7 +63,7 @@ def topic_history_get(
     """
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     found, is_named = _history(instance, name, planned(start, end, step_s, clock.now()))
-    if not is_named:
+    if not is_named and found.is_complete:  # the metrics store may have the name, and does not answer
         topic_known(organisation=organisation, instance_id=instance_id, name=name)
     return found
 
@@ -90,7 +90,7 @@ def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
         ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
         return None if text is None else TopicsMoved.from_trusted(ours).of(name), bool(name) and name in ours
 
-    known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read, topic=name)
+    known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read, only=name)
     samples = samples_of(instance.pk, plan)
     moved: dict[int, Moved | None] = {}
     is_named = False

@@ -1,8 +1,13 @@
-"""The store by HTTP: remote write, and questions of ranges. Nothing here waits for longer than `WITHIN_S`.
+"""The store by HTTP: remote write, and questions of ranges.
+
+What is written may take `WITHIN_S`. All questions of one page together wait `QUESTIONS_S`: whoever asks for a page has a thread
+of this process, of which there are few. A store that was silent is not asked for a while, and then by one thread alone; the
+others go on without it.
 
 Errors::
 
     StoreAway      it did not answer, or not as a store does: later it may
+    StoreSilent    likewise, to whatever it is asked: no connection, no answer in time, or 5xx
     StoreRefused   it answered that it does not take these samples (400), and will not: too old for it, say
 
 Redirects are not followed: they would carry a secret to who knows where.
@@ -20,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import requests
 from django.conf import settings
+from django.core.signals import request_finished, request_started
 from requests.auth import AuthBase, HTTPBasicAuth
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from controlplane.history.store.wire import HEADERS
 
@@ -29,19 +36,29 @@ if TYPE_CHECKING:
 
     from controlplane.history.store.spans import Windows
 
-CONNECT_S, READ_S, WITHIN_S = 2, 8, 15
-"""For a connection, for the next bytes, and for all of an answer."""
-MOST_BYTES = 64 * 2**20
+CONNECT_S, READ_S, WITHIN_S = 2.0, 8.0, 15.0
+"""Of what is written: for a connection, for the next bytes, and for all of an answer."""
+QUESTIONS_S = 2.5
+"""For all questions of a page together, or of whatever else this service is asked; outside of that, for each."""
+REACHED_S = 0.5
+"""Of that, for a connection."""
+TELLS_S = QUESTIONS_S / 2
+"""Who has waited less than this does not know that the store is silent: other questions of the page had taken the time."""
+MOST_BYTES = 16 * 2**20
 """Of an answer."""
-PAUSE_S = 5.0
-"""So long a store that did not answer a question is not asked: a page asks several."""
-BAD_REQUEST, NOT_FOUND = 400, 404
+PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
+"""So long a store that did not answer a question is not asked, twice as long each time after that."""
+BAD_REQUEST, NOT_FOUND, BROKEN = 400, 404, 500
 Row = tuple[dict[str, str], list[tuple[int, float]]]
 """Labels, and values by the second at which a window ends."""
 
 
 class StoreAway(Exception):  # noqa: N818  # reads as what it is
     """The store does not answer, or not as a store does."""
+
+
+class StoreSilent(StoreAway):
+    """It answers nobody, as far as one can tell."""
 
 
 class StoreRefused(Exception):  # noqa: N818  # the same
@@ -60,27 +77,63 @@ class _Bearer(AuthBase):
 
 
 class _Away:
-    """Until when which address is not asked. Of this process."""
+    """Which address was silent: how often in a row, and until when it is not asked. Of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._until_s: dict[str, float] = {}
+        self._silent: dict[str, tuple[int, float]] = {}
 
-    def is_away(self, url: str) -> bool:
-        """Whether it did not answer a moment ago."""
-        return monotonic() < self._until_s.get(url, 0.0)
+    def may_ask(self, url: str) -> bool:
+        """Whether this thread asks. After a silence one may, and all others go on without, until it has an answer."""
+        with self._lock:
+            times, until_s = self._silent.get(url, (0, 0.0))
+            if times and monotonic() < until_s:
+                return False
+            if times:
+                self._silent[url] = times + 1, monotonic() + _pause_s(times + 1)
+            return True
 
     def note(self, url: str) -> None:
-        """It has not answered."""
+        """It was silent. Threads that asked at the same time count once."""
         with self._lock:
-            self._until_s[url] = monotonic() + PAUSE_S
+            times, _ = self._silent.get(url, (1, 0.0))
+            self._silent[url] = times, monotonic() + _pause_s(times)
+
+    def answered(self, url: str) -> None:
+        """All may ask."""
+        with self._lock:
+            self._silent.pop(url, None)
 
     def forget(self) -> None:
         """As at the start of the process."""
-        self._until_s.clear()
+        with self._lock:
+            self._silent.clear()
+
+
+def _pause_s(times: int) -> float:
+    return max(PAUSE_S, min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(times - 1, 10)))
+
+
+class _Waited(threading.local):
+    """How long the questions of what this thread serves have waited; None: it serves nothing."""
+
+    seconds: float | None = None
 
 
 AWAY = _Away()
+_WAITED = _Waited()
+
+
+def _begins(**_: object) -> None:
+    _WAITED.seconds = 0.0
+
+
+def _ends(**_: object) -> None:
+    _WAITED.seconds = None
+
+
+request_started.connect(_begins, dispatch_uid="metrics store: a page begins")
+request_finished.connect(_ends, dispatch_uid="metrics store: a page ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +151,7 @@ class Store:
 
     def write(self, body: bytes) -> None:
         """What `wire.body_of` has made. Raises StoreAway, StoreRefused."""
-        status, answer = self._asked(self.write_url, data=body, headers=HEADERS)
+        status, answer = self._asked(self.write_url, CONNECT_S, READ_S, WITHIN_S, data=body, headers=HEADERS)
         text = answer[:500].decode(errors="replace").strip()
         if status == BAD_REQUEST:
             raise StoreRefused(text)
@@ -113,7 +166,10 @@ class Store:
 
     def query(self, text: str, windows: Windows) -> list[Row]:
         """What PromQL says at the end of each window. Raises StoreAway."""
-        if AWAY.is_away(self.url):
+        left_s = QUESTIONS_S - (_WAITED.seconds or 0.0)
+        if left_s <= 0:
+            raise StoreAway(f"{self.url} has had the time that a page may wait for it")
+        if not AWAY.may_ask(self.url):
             raise StoreAway(f"{self.url} did not answer a moment ago")
         form = {
             "query": text,
@@ -122,24 +178,37 @@ class Store:
             "step": str(windows.step_s),
             "nocache": "1",  # VictoriaMetrics: rows may come late
         }
-        try:
-            status, answer = self._asked(f"{self.url}/api/v1/query_range", data=form, headers={})
-            if status != 200:
-                raise StoreAway(f"{self.url} answers {status}: {answer[:500].decode(errors='replace')}")
-            return _rows(answer)
-        except StoreAway:
-            AWAY.note(self.url)
-            raise
-
-    def _asked(self, url: str, **what: Any) -> tuple[int, bytes]:
         began_s = monotonic()
+        url = f"{self.url}/api/v1/query_range"
+        try:
+            status, answer = self._asked(url, min(left_s, REACHED_S), left_s, left_s, data=form, headers={})
+            if status != 200:
+                kind = StoreSilent if status >= BROKEN else StoreAway
+                raise kind(f"{self.url} answers {status}: {answer[:500].decode(errors='replace')}")
+            found = _rows(answer)
+        except StoreSilent as error:
+            if left_s >= TELLS_S or not isinstance(error.__cause__, (requests.Timeout, ReadTimeoutError, TimeoutError)):
+                AWAY.note(self.url)
+            raise
+        except StoreAway:  # a question that is too much for it, say: it answers others
+            AWAY.answered(self.url)
+            raise
+        else:
+            AWAY.answered(self.url)
+            return found
+        finally:
+            if _WAITED.seconds is not None:
+                _WAITED.seconds += monotonic() - began_s
+
+    def _asked(self, url: str, connect_s: float, read_s: float, within_s: float, **what: Any) -> tuple[int, bytes]:
+        until_s = monotonic() + within_s
         try:
             with requests.post(
-                url, auth=self.auth, timeout=(CONNECT_S, READ_S), allow_redirects=False, stream=True, **what
+                url, auth=self.auth, timeout=(connect_s, read_s), allow_redirects=False, stream=True, **what
             ) as answer:
-                return answer.status_code, _whole(answer, began_s)
-        except requests.RequestException as error:
-            raise StoreAway(f"{url}: {type(error).__name__}") from error
+                return answer.status_code, _whole(answer, until_s)
+        except (requests.RequestException, HTTPError, TimeoutError) as error:
+            raise StoreSilent(f"{url}: {type(error).__name__}") from error
 
 
 def store_installed() -> Store | None:
@@ -158,12 +227,15 @@ def store_installed() -> Store | None:
     return Store(environment.metrics_url, write_url, auth)
 
 
-def _whole(answer: Response, began_s: float) -> bytes:
+def _whole(answer: Response, until_s: float) -> bytes:
+    """Raises StoreAway of what is too much, TimeoutError of what takes too long: whatever has come is looked at at once."""
     found = bytearray()
-    for part in answer.iter_content(2**16):
+    while part := answer.raw.read1(2**16, decode_content=True):
         found += part
-        if len(found) > MOST_BYTES or monotonic() - began_s > WITHIN_S:
-            raise StoreAway(f"an answer of more than {MOST_BYTES} bytes, or {WITHIN_S} seconds")
+        if len(found) > MOST_BYTES:
+            raise StoreAway(f"an answer of more than {MOST_BYTES} bytes")
+        if monotonic() > until_s:
+            raise TimeoutError
     return bytes(found)
 
 

@@ -36,16 +36,19 @@ def sample_counts(instance: str, plan: Plan, part: Part) -> dict[int, int]:
 
 
 def request_rows(
-    name: str, plan: Plan, part: Part, column: str, topic: str | None = None
+    name: str, plan: Plan, part: Part, column: str, only: str | None = None
 ) -> list[tuple[int, int, str | None]]:
-    """(step, windows, text) of an instance or a broker: of each step one row, in which all are added up."""
+    """(step, windows, text) of an instance or a broker: of each step one row, in which all are added up.
+
+    `only`: of one topic, broker or API.
+    """
 
     def asked(range_s: int) -> str:
-        return series.requests_asked(name, plan.resolution.step_s, range_s, column, topic)
+        return series.requests_asked(name, plan.resolution.step_s, range_s, column, only)
 
     found = _steps(plan, part, asked)
     return [
-        (at, windows, series.text_of(column, values, topic))
+        (at, windows, series.text_of(column, values, only))
         for at, values in sorted(found.items())
         if (windows := series.windows_of(values))
     ]

@@ -28,6 +28,7 @@ step never has a row of the step before, whether or not a store counts the edges
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -36,7 +37,7 @@ from controlplane.history.metrics import SET
 from controlplane.history.requests.by_broker import Asked
 from controlplane.history.statements import COLUMNS, LARGEST, ROLLED
 from controlplane.history.store.wire import Point
-from quota.contracts.requests import BUCKETS, PHASES, ApiCounts, Histogram, RequestCounts
+from quota.contracts.requests import BUCKETS, PHASES, ApiCounts, Histogram, RequestCounts, is_api, is_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,10 +49,12 @@ _SUMS = tuple(name for name in ROLLED if name not in LARGEST)
 _HISTOGRAMS = ("at_once", *PHASES)
 _OF_BROKERS = ("requests", "errors", "windows", "produced_bytes", "consumed_bytes", "carried_windows")
 _TIMES_OF_BROKERS = ("produce", "fetch")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _CARRIED = ("produced_bytes", "consumed_bytes", "carried_windows")
 COUNTS, BROKERS, TOPICS = "counts", "brokers", "topics"
 """Columns of a row of requests."""
 KINDS = {COUNTS: "requests", BROKERS: "brokers", TOPICS: "topics"}
+_OF_ONE = {COUNTS: "api", BROKERS: "broker", TOPICS: "topic"}
 
 
 def stands_at(at: int, resolution_s: int) -> int:
@@ -147,14 +150,16 @@ def flow_asked(instance: str, resolution_s: int, range_s: int) -> str:
     )
 
 
-def requests_asked(instance: str, resolution_s: int, range_s: int, column: str, topic: str | None = None) -> str:
-    """One column of rows of requests; of topics, `topic` alone."""
+def requests_asked(instance: str, resolution_s: int, range_s: int, column: str, only: str | None = None) -> str:
+    """One column of rows of requests. `only`: of one topic, broker or API; of topics never more, of others None: of all."""
     ours = {"instance_id": instance, "resolution": str(resolution_s)}
-    asked = [{**ours, "kind": "windows"}]
-    if column == TOPICS:  # an empty value is that of series without the label
-        asked += [{**ours, "kind": "topics", "topic": name} for name in dict.fromkeys(("", topic or ""))]
-    else:
-        asked.append({**ours, "kind": KINDS[column]})
+    asked, kind = [{**ours, "kind": "windows"}], {**ours, "kind": KINDS[column]}
+    if column == TOPICS:
+        only = only or ""
+    if only is None:
+        asked.append(kind)
+    else:  # an empty value is that of series without the label
+        asked += [{**kind, _OF_ONE[column]: name} for name in dict.fromkeys(("", only))]
     return " or ".join(f"sum_over_time({_selector(SUM, each)}[{range_s:d}s])" for each in asked)
 
 
@@ -209,6 +214,8 @@ def _counts_text(values: Iterable[tuple[Mapping[str, str], int]]) -> str:
             if column in _CARRIED:
                 setattr(counts, column, value)
             continue
+        if not is_api(api) or (column == "errors" and not is_name(labels.get("error", ""))):
+            continue
         ours = counts.apis.setdefault(api, ApiCounts())
         if column == "unanswered":
             ours.unanswered = value
@@ -226,6 +233,8 @@ def _brokers_text(values: Iterable[tuple[Mapping[str, str], int]]) -> str | None
         if broker is None:
             if column == "brokers_unknown" and value:
                 return None
+            continue
+        if not _NUMBER.fullmatch(broker):
             continue
         asked = found.setdefault(broker, Asked())
         if column in _OF_BROKERS:
@@ -252,7 +261,8 @@ def _topics_text(values: Iterable[tuple[Mapping[str, str], int]], topic: str) ->
 
 
 def _observed(times: Histogram, labels: Mapping[str, str], value: int) -> None:
+    bucket = labels.get("bucket", "")
     if labels.get("column") == "times_us":
         times.sum_us = value
-    elif labels.get("column") == "times" and 0 <= int(labels.get("bucket", "-1")) < BUCKETS:
-        times.counts[int(labels["bucket"])] = value
+    elif labels.get("column") == "times" and _NUMBER.fullmatch(bucket) and int(bucket) < BUCKETS:
+        times.counts[int(bucket)] = value

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.db.models import F
+
 from controlplane.history.models import StoredSpan
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
 from controlplane.history.store.client import store_installed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from controlplane.history.resolutions import Plan, Resolution
     from controlplane.history.store.client import Store
@@ -67,6 +69,43 @@ def parts_of(plan: Plan, names: Mapping[Resolution, str]) -> list[Part]:
         done = end
     if done < plan.end:
         found.append(Part(done, plan.end))
+    return found
+
+
+def gone_of(plan: Plan, names: Mapping[Resolution, str], answered: Iterable[Part]) -> list[tuple[int, int]]:
+    """Times in which the database may have no rows any more, since some store has them, and which are in no part of `answered`.
+
+    Also where that store is not asked: METRICS_URL may have got another address, or was taken away. In the order of time.
+    """
+    name = names.get(plan.resolution)
+    if name is None:
+        return []
+    spans = StoredSpan.objects.filter(name=name, purged__gt=F("at"), at__lt=plan.end).filter(purged__gt=plan.start)
+    parts = sorted(answered, key=lambda part: part.start)
+    found = []
+    for at, purged in spans.order_by("at").values_list("at", "purged"):
+        start, end = max(at, plan.start), min(purged, plan.end)
+        for part in parts:
+            if start < min(end, part.start):
+                found.append((start, min(end, part.start)))
+            start = max(start, part.end)
+        if start < end:
+            found.append((start, end))
+    return found
+
+
+def seconds_by_step(times: Iterable[tuple[int, int]], plan: Plan) -> dict[int, int]:
+    """How much of each step is in any of these times, which may overlap."""
+    found: dict[int, int] = {}
+    done = plan.start
+    for start, until in sorted(times):
+        at, end = max(start, done), min(until, plan.end)
+        while at < end:
+            step = floor(at, plan.step_s)
+            edge = min(step + plan.step_s, end)
+            found[step] = found.get(step, 0) + edge - at
+            at = edge
+        done = max(done, end)
     return found
 
 

@@ -1,6 +1,6 @@
 """Rows that nothing changes any more go to the store, oldest first; what the database needs no longer is removed from it.
 
-A minute is written some five minutes after its end, an hour some seven; of requests one and one. Each moment is written by
+A minute is written some five minutes after its end, an hour seven; rows of requests one minute after. Each moment is written by
 itself, and then the span reaches beyond it. So where an answer is lost, only the newest samples of a series are sent again, as
 they were, which every store takes without a word. While the store is away rows stay in the database, as long as they would
 without a store (15 days, 400 days), and are written in order once it answers. What a store refuses, because it is too old for it,
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import F, Min
 
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.history.forgetting import forget
 from controlplane.history.models import (
@@ -31,6 +32,7 @@ from controlplane.history.models import (
     StoredSpan,
     StoreWriter,
 )
+from controlplane.history.requests.sampling import finish, mark_name
 from controlplane.history.resolutions import DAY_S, HOURS, MINUTES, Resolution, floor
 from controlplane.history.store.client import Store, StoreAway, StoreRefused, store_installed
 from controlplane.history.store.series import points_of_flow, points_of_requests, stands_at
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LOG = logging.getLogger(__name__)
-BUDGET_S = 30.0
+BUDGET_S = 10.0
 """Of one run; the next one goes on."""
-MOMENT_S = 300.0
+MOMENT_S = 60.0
 """A moment that takes longer is given up, and begun again: the store is too slow for what there is."""
 LEASE_S = 600
 """A worker that was killed keeps others waiting no longer. More than the two of above together."""
@@ -81,15 +83,16 @@ LEVELS = (
 def write(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Write what is due, as far as `BUDGET_S` goes; how many moments that was. Nothing without a store."""
     store, now_s = store_installed(), int(clock.now().timestamp())
-    if store is None or not _claimed(now_s):
+    mine = now_s + LEASE_S
+    if store is None or not _claimed(now_s, mine):
         return 0
     try:
-        return _written(store, now_s, monotonic() + BUDGET_S)
+        return _written(store, clock, monotonic() + BUDGET_S)
     except StoreAway as error:
         LOG.warning("the metrics store does not answer, the history stays in the database until it does: %s", error)
         return 0
     finally:
-        StoreWriter.objects.update(until=0)
+        StoreWriter.objects.filter(until=mine).update(until=0)  # not what another has claimed since
 
 
 def purge_written(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -109,17 +112,18 @@ def purge_written(*, clock: Clock = SYSTEM_CLOCK) -> None:
             forget(level.model, limit, level.portion_s, since=span.at)
 
 
-def _claimed(now_s: int) -> bool:
+def _claimed(now_s: int, mine: int) -> bool:
     StoreWriter.objects.get_or_create(name="writer", defaults={"until": 0})
     free = StoreWriter.objects.filter(name="writer", until__lt=now_s) | StoreWriter.objects.filter(
-        name="writer", until__gt=now_s + LEASE_S
-    )  # of a clock that was ahead
-    return bool(free.update(until=now_s + LEASE_S))
+        name="writer", until__gt=now_s + 2 * LEASE_S
+    )  # of a clock that was far ahead: one that is so by a moment has its turn
+    return bool(free.update(until=mine))
 
 
-def _written(store: Store, now_s: int, until_s: float) -> int:
+def _written(store: Store, clock: Clock, until_s: float) -> int:
     """The levels take turns, moment by moment, so that what is written stays about as old everywhere."""
-    count = 0
+    finish(clock=clock)  # of clusters that were silent the last minute: after this no row of requests comes late
+    count, now_s = 0, int(clock.now().timestamp())
     finals = {level.name: final for level in LEVELS if (final := _final(level, now_s)) is not None}
     due = [(level, _span(store, level, finals[level.name])) for level in LEVELS if level.name in finals]
     while due and monotonic() < until_s:
@@ -195,7 +199,8 @@ def _final(level: Level, now_s: int) -> int | None:
     """Up to when rows have been made that nothing changes any more; None: there are none."""
     step_s = level.resolution.step_s
     if level.model in (RequestMinute, RequestHour):
-        rolled = list(RequestMark.objects.filter(rolled__gt=0).values_list("rolled", flat=True))
+        there = [mark_name(cluster.pk) for cluster in cluster_list()]
+        rolled = list(RequestMark.objects.filter(pk__in=there, rolled__gt=0).values_list("rolled", flat=True))
         if not rolled:
             return None
         return floor(min(now_s, *(max(each, now_s - SETTLED_S) for each in rolled)), step_s)

@@ -9,7 +9,7 @@ import pytest
 from controlplane.cli.values import cell, since
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.metrics import METRICS
-from controlplane.history.models import RequestSample
+from controlplane.history.models import RequestSample, StoredSpan
 from controlplane.history.requests.by_broker import text_of
 from tests.controlplane.alarms.rows import alarm_row, event_row, throttled
 from tests.controlplane.history.conftest import MIB, counts_of, keep, keep_requests, sample
@@ -150,6 +150,25 @@ def test_what_was_asked_of_a_broker_is_a_table(ok, as_alice, instance, last):
     head, *_ = ok("instance", "broker-history", instance.name, "1").out.splitlines()
     assert head.split()[:4] == ["time", "produce_bytes_per_s", "consume_bytes_per_s", "requests_per_s"]
     assert as_alice("instance", "broker-history", instance.name, "77").status == 4
+
+
+def test_what_the_metrics_store_alone_has_is_said_to_be_missing(ok, instance, last):
+    keep_requests(instance, {last - 50: counts_of(30)}, known_to=last - 40)
+    hour = 3600
+    StoredSpan.objects.create(
+        store="gone", name="request minutes", at=last - 9 * hour, until=last - 2 * hour, purged=last - 2 * hour
+    )
+    for command in (
+        ("instance", "history"),
+        ("instance", "requests"),
+        ("instance", "broker-history"),
+        ("topic", "history"),
+    ):
+        subject = {"broker-history": ["1"]}.get(command[1], ["orders"] if command[0] == "topic" else [])
+        said = ok(*command, instance.name, *subject, "--from", "-5h")
+        assert "figures that only the store has are missing" in " ".join(said.err.split()), command
+        if command[0] == "instance":  # a topic that nobody knows is refused where all is known
+            assert "are missing" not in ok(*command, instance.name, *subject, "--from", "-90m").err
 
 
 def test_what_a_topic_moved_that_nobody_knows_is_refused(as_alice, instance):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from urllib.parse import urlencode
 
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.clusters.models import PhysicalCluster
 from controlplane.core import clock as clocks
 from controlplane.history import api, services
 from controlplane.history.models import (
     Minute,
+    RequestDay,
     RequestMinute,
     RequestSample,
     StoredSpan,
@@ -178,6 +181,148 @@ def test_a_store_that_is_away_is_asked_once_for_a_page(stored, fake, monkeypatch
 
 
 @pytest.fixture
+def purged(world, fake):  # noqa: F811
+    """Ten minutes without a store, and six hours with it, of which the worker has removed all that it removes."""
+    world.passes(600)
+    world.stored_in(fake.url)
+    world.writes()
+    for _ in range(6):
+        world.passes(HOUR)
+        world.writes()
+    services.purge(clock=world.clock)
+    assert not RequestMinute.objects.filter(at__gte=world.began + 600, at__lt=world.at - 3 * HOUR).exists()
+    return world
+
+
+@pytest.mark.parametrize("now_stored_in", ["away", "", "http://127.0.0.1:9"])
+def test_what_only_the_store_has_is_not_known_and_never_zero(purged, fake, now_stored_in):
+    """It does not answer, METRICS_URL was taken away, or is another: minutes of samples are here, those of requests are not."""
+    if now_stored_in == "away":
+        fake.answers = 503
+    else:
+        purged.stored_in(now_stored_in)
+    now = int(purged.clock.now().timestamp())
+    answer = purged._answer(now - 5 * HOUR, now, 60)
+    assert not answer["complete"]
+    rates = [values for name, values, _ in answer["series"] if name == "requests_per_s"]
+    for values in rates:
+        assert set(values[:60]) == {None}
+        assert any(values[-60:]), "the database has the last two hours"
+    flow = next(values for name, values, _ in answer["series"] if name == "produce_bytes_per_s")
+    assert all(flow[5:60]), "what was sampled is here, and is not 0"
+    assert answer["known"][:60] == [None] * 60
+
+
+def test_a_day_of_which_the_samples_are_in_the_store_alone_is_as_long_as_it_was(world, fake):  # noqa: F811
+    """Rows of days are here; how much was sampled the store knows."""
+    day = 86_400
+    RequestDay.objects.create(
+        instance=world.instance.pk,
+        at=world.began - world.began % day - day,
+        windows=60,
+        counts=counts_of(8640).to_text(),
+    )
+    StoredSpan.objects.create(
+        store="gone", name="hours", at=world.began - 3 * day, until=world.began, purged=world.began
+    )
+    world.passes(600)
+    start = world.began - world.began % day - day
+    answer = world._answer(start - 20 * day, start + day, day)
+    seconds, _ = answer["known"][-1]
+    assert seconds == day
+    assert not answer["complete"]
+
+
+def test_requests_of_a_cluster_that_stopped_are_written_to_their_last_window(world, fake):  # noqa: F811
+    """Nobody adds up its last minute until it is clear that it tells no more: the store must not have gone on without it."""
+    world.stored_in(fake.url)
+    world.passes(600)
+    world.writes()
+    last = world.at
+    RequestSample.objects.create(instance=world.instance.pk, at=last, windows=1, counts=counts_of(5).to_text())
+    sampling.RequestMark.objects.filter(name=world.mark).update(taken=last + 10)
+    move(world.clock, last + writing.SETTLED_S + 600)
+    world.writes()
+    assert StoredSpan.objects.get(name="request minutes").until > last
+    written = {dict(labels)["kind"] for labels, found in fake.series.items() if (last + 59) * 1000 in found}
+    assert "requests" in written
+
+
+def test_a_silent_store_is_asked_by_one_thread_at_a_time(monkeypatch):
+    monkeypatch.setattr(client, "PAUSE_S", 0.0)
+    monkeypatch.setattr(client, "_pause_s", lambda times: 0.0 if times == 1 else 60.0 * times)
+    away = client._Away()
+    assert away.may_ask("a")
+    assert away.may_ask("a"), "as long as it answers all may"
+    away.note("a")
+    away.note("a")
+    assert away.may_ask("a"), "the pause is over"
+    assert not away.may_ask("a"), "and another one asks"
+    assert away.may_ask("b")
+    away.answered("a")
+    assert away.may_ask("a")
+    assert away.may_ask("a")
+
+
+def test_pauses_get_longer_up_to_a_minute():
+    assert [client._pause_s(times) for times in (1, 2, 3, 9, 10**6)] == [5.0, 10.0, 20.0, 60.0, 60.0]
+
+
+def test_a_question_that_is_too_much_for_it_keeps_nobody_else_from_asking(stored, fake):
+    fake.answers = 422
+    fake.seen.clear()
+    client.AWAY.forget()
+    now = int(stored.clock.now().timestamp())
+    assert not stored._answer(now - 4 * HOUR, now, 60)["complete"]
+    assert len(fake.seen) > 1
+
+
+def test_a_page_waits_for_the_store_once(stored, fake, monkeypatch):
+    """Whatever a page asks has one deadline."""
+    monkeypatch.setattr(client, "QUESTIONS_S", 0.2)
+    monkeypatch.setattr(client, "TELLS_S", 10.0)  # so nobody notes that it is silent
+    answer = fake.answer
+    monkeypatch.setattr(fake, "answer", lambda *asked: time.sleep(0.15) or answer(*asked))
+    fake.seen.clear()
+    client._begins()
+    try:
+        now = int(stored.clock.now().timestamp())
+        assert not stored._answer(now - 4 * HOUR, now, 60)["complete"]
+    finally:
+        client._ends()
+    assert len(fake.seen) <= 2
+
+
+def test_carried_bytes_and_one_broker_are_asked_for_alone():
+    asked = series.requests_asked("ins-1", 60, 60, series.COUNTS, "")
+    assert 'kind="requests",api=""' in asked
+    one = series.requests_asked("ins-1", 60, 60, series.BROKERS, "2")
+    assert 'broker=""' in one
+    assert 'broker="2"' in one
+
+
+def test_names_that_no_sampler_would_keep_are_left_out():
+    labels = {"kind": "requests", "column": "unanswered"}
+    text = series.text_of(
+        series.COUNTS,
+        [({**labels, "api": "<script>"}, 1.0), ({**labels, "api": "Fetch"}, 1.0), ({**labels, "api": "_x"}, 1.0)],
+    )
+    assert list(json.loads(text)) == ["Fetch"]
+    broker = {"kind": "brokers", "column": "requests"}
+    text = series.text_of(series.BROKERS, [({**broker, "broker": "<b>"}, 1.0), ({**broker, "broker": "1"}, 1.0)])
+    assert list(json.loads(text)) == ["1"]
+
+
+def test_who_was_too_slow_does_not_release_what_another_has_claimed(world, fake, monkeypatch):  # noqa: F811
+    world.stored_in(fake.url)
+    now = int(world.clock.now().timestamp())
+    monkeypatch.setattr(writing, "_written", lambda *_: StoreWriter.objects.update(until=now + 700))
+    world.writes()
+    assert StoreWriter.objects.get().until == now + 700
+    assert world.writes() == 0, "a clock that is ahead by a moment has its turn"
+
+
+@pytest.fixture
 def here(stored, monkeypatch):
     monkeypatch.setattr(api, "SYSTEM_CLOCK", stored.clock)
     monkeypatch.setattr(clocks.SystemClock, "now", lambda _self: stored.clock.now())
@@ -204,13 +349,17 @@ def test_pages_say_that_the_store_does_not_answer(here, at_alice, fake):  # noqa
         client.AWAY.forget()
         page = at_alice.get(f"instances/{here.instance.id}/history{more}")
         assert page.status_code == 200
-        assert "<svg" in page.content.decode()
+        assert "data-plot=" in page.content.decode()
         return "metrics store does not answer" in page.content.decode()
 
     assert not asked("?range=24h")
     fake.answers = 503
     assert asked("?range=24h")
     assert not asked(""), "the last hour is the database's"
+    client.AWAY.forget()
+    page = at_alice.get(f"instances/{here.instance.id}/history?since=2025-03-01T14:00Z&until=2025-03-01T14:30Z")
+    assert "metrics store does not answer" in page.content.decode()
+    assert "Nothing is recorded" not in page.content.decode(), "it may be: nobody knows"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +500,9 @@ def test_requests_wait_for_a_cluster_that_is_silent_as_long_as_it_may_tell_more(
     world.stored_in(fake.url)
     world.passes(600)
     world.writes()
-    sampling.RequestMark.objects.create(name="cluster 99", taken=world.at - 10, rolled=world.at)
+    second = PhysicalCluster.objects.create(name="second", zookeeper_hosts="second:2181")
+    sampling.RequestMark.objects.create(name=sampling.mark_name(second.pk), taken=world.at - 10, rolled=world.at)
+    sampling.RequestMark.objects.create(name="cluster 99", taken=world.at - 9000, rolled=world.at - 9000)  # it is gone
     silent = world.at
     world.passes(600)
     world.writes()
@@ -370,7 +521,7 @@ def test_another_address_is_another_store(stored):
         assert not any(
             span.at < span.until for span in StoredSpan.objects.filter(store=client.store_installed().digest)
         )
-        assert all(each["complete"] for each in stored.answers()[:1])
+        assert not any(each["complete"] for each in stored.answers()[:1]), "what the first one has is not known"
         assert other.queries == []
     finally:
         other.stop()

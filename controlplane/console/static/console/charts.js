@@ -75,8 +75,12 @@
     const fits = (step) => (last - first) / step <= most;
     const step = STEPS.find(fits);
     if (step) {
-      const offset = zoned(first);
-      for (let at = Math.ceil((first - offset) / step) * step + offset; at <= last; at += step) {
+      // By the reader's clock, which may be another after a change to or from summer time.
+      for (let local = Math.ceil((first - zoned(first)) / step) * step; ; local += step) {
+        let at = local + zoned(first);
+        at = local + zoned(at);
+        if (at > last) break;
+        if (at < first || at - zoned(at) !== local) continue; // an hour that the clock leaves out
         const date = new Date(at * 1000);
         const isMidnight = !date.getHours() && !date.getMinutes() && !date.getSeconds();
         found.push([at, (isMidnight ? FORMS.day : step < MINUTE ? FORMS.seconds : FORMS.clock).format(date)]);
@@ -216,7 +220,9 @@
     listen() {
       this.box.addEventListener("pointermove", (event) => show(this.pointed(event)));
       this.box.addEventListener("pointerdown", (event) => show(this.pointed(event)));
-      this.box.addEventListener("pointerleave", () => { if (document.activeElement !== this.box) show(null); });
+      this.box.addEventListener("pointerleave", (event) => {
+        if (event.pointerType === "mouse" && document.activeElement !== this.box) show(null); // a finger leaves when it is lifted
+      });
       this.box.addEventListener("focus", () => {
         if (shown === null) show(this.moment(this.next(this.data.count, -1)));
         tell(this);
@@ -339,7 +345,10 @@
     times.addEventListener("submit", (event) => {
       event.preventDefault();
       const wanted = new URLSearchParams();
-      for (const { name, value } of inputs) wanted.set(name, value && `${new Date(value).toISOString().slice(0, 16)}Z`);
+      for (const { name, value } of inputs) {
+        const moment = new Date(value);
+        wanted.set(name, Number.isNaN(moment.getTime()) ? value : `${moment.toISOString().slice(0, 16)}Z`);
+      }
       location.assign(`${times.action}?${wanted}`);
     });
   }
