@@ -94,8 +94,8 @@ def _looked_at(request: Request) -> str:
 def _note(request: Request, organisation: Tenant, looked_at: str) -> None:
     caller = caller_of(request)
     if organisation.pk != caller.organisation.pk:
-        about = {"by": caller.actor, "looked_at": looked_at, "place": f"{request.method} {request.path}"}
-        stays(lambda: view_note(organisation=organisation, **about))
+        place = f"{request.method} {request.path}"
+        stays(lambda: view_note(organisation=organisation, by=caller.actor, looked_at=looked_at, place=place))
 
 
 def _place_of(request: Request) -> tuple[str, dict[str, Any]]:

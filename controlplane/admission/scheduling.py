@@ -111,10 +111,10 @@ def change_schedule(
     """Have sizes changed at a moment to come. Asked for the same again while it waits, it answers that.
 
     `in_window`: where the maintenance window is shut when it could be made, it is made when that opens next.
-    `admit_paying` as of
-    purchases.instance_change. Raises Invalid, NotFound, LimitReached, and what the change itself would raise now.
+    `admit_paying` as of purchases.instance_change. Raises Invalid, NotFound, LimitReached, and what the change itself would
+    raise now.
     """
-    words = {"accept_full_storage": accept_full_storage, "confirm_price": confirm_price}
+    words: dict[str, Any] = {"accept_full_storage": accept_full_storage, "confirm_price": confirm_price}
     # Before the row is locked: the check locks the cluster first, as every change does, and lets go of it.
     asked: dict[str, Any] = {"organisation": organisation, "instance_id": instance_id, "actor": actor}
     change_check(**asked, at=at, changes=changes, admit_paying=admit_paying, clock=clock, **words)

@@ -111,7 +111,7 @@ class _Away:
 
 
 def _pause_s(times: int) -> float:
-    return max(PAUSE_S, min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(times - 1, 10)))
+    return max(PAUSE_S, min(LONGEST_PAUSE_S, PAUSE_S * float(2 ** min(times - 1, 10))))
 
 
 class _Waited(threading.local):
