@@ -128,6 +128,8 @@ def alarm_silence(
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     alarm = _locked(organisation, instance, alarm_id)
     before, alarm.silenced_until = alarm.silenced_until, until
+    if before == until:
+        return alarm
     alarm.save(force_update=True, update_fields=["silenced_until"])
     was, now_until = (None if each is None else each.isoformat() for each in (before, until))
     _audit(alarm, actor, "silence", clock, {"until": {"from": was, "to": now_until}})

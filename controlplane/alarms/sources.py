@@ -202,11 +202,11 @@ def _by_size(row: ExpiringUnread, now: datetime) -> str:
         time = duration_text(left // timedelta(minutes=1) * MINUTE_S)
         return (
             f"{number} records of topic {topic} may be pushed out unread by newer ones from about {moment} UTC on, "
-            f"in about {time} at the rate of then: an estimate by retention.bytes"
+            f"in about {time} at the rate seen then: an estimate by retention.bytes"
         )
     return (
         f"{number} records of topic {topic} may be pushed out unread by newer ones from about {moment} UTC on, "
-        "at the rate of then: an estimate by retention.bytes"
+        "at the rate seen then: an estimate by retention.bytes"
     )
 
 

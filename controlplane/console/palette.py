@@ -14,7 +14,9 @@ from django.urls import reverse
 from controlplane.accounts.scopes import ALARMS, INSTANCES, MESSAGES, TOPICS
 from controlplane.console.places import is_open, is_open_within
 from controlplane.console.wording import filled, worded
+from controlplane.core.text import visible
 from controlplane.instances.selectors import instance_list
+from controlplane.search.kinds import BY_NAME
 from controlplane.search.matching import Wanted
 from controlplane.search.operators import fleet_search
 from controlplane.search.selectors import search
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_HITS = 8
 """Of each kind."""
+MORE = "There are more: type a longer part of the name."
+"""Where no page has all of them."""
 LONGEST_TEXT = 100
 
 PAGES = (
@@ -196,7 +200,10 @@ class Hits:
 
 
 def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
-    """By kind, without kinds of which there is none. `instance_id`: of the page where somebody asks; another's is passed over."""
+    """By kind, without kinds of which there is none and nothing to say.
+
+    `instance_id`: of the page where somebody asks; another's is passed over.
+    """
     wanted = Wanted.of(text)
     here = _here(caller, instance_id)
     things = search(
@@ -207,7 +214,7 @@ def found(*, caller: Caller, text: str, instance_id: str = "") -> list[Hits]:
         Hits("Actions", _actions(caller, text, instance_id)),
         *map(_shown, things),
     ]
-    return [each for each in kinds if each.hits]
+    return [each for each in kinds if each.hits or each.remark]
 
 
 def found_of(*, caller: Caller, wanted: Wanted, kind: str, most: int) -> list[Hits]:
@@ -229,7 +236,12 @@ def found_in_fleet(*, text: str, most: int = MOST_HITS) -> list[Hits]:
     )
     things = fleet_search(wanted=wanted, most=most) if wanted.words else []
     kinds = [
-        Hits(each.title, [Hit(hit.name, hit.where, hit.page) for hit in each.hits], each.more if each.has_more else "")
+        Hits(
+            each.title,
+            [Hit(visible(hit.name), visible(hit.where), hit.page) for hit in each.hits],
+            each.more if each.has_more else "",
+            MORE if each.has_more and not each.more else "",
+        )
         for each in things
     ]
     return [each for each in (Hits("Pages", pages[: 2 * MOST_HITS]), *kinds) if each.hits]
@@ -241,10 +253,12 @@ def _here(caller: Caller, instance_id: str) -> Instance | None:
 
 
 def _shown(each: Found) -> Hits:
-    hits = [Hit(hit.name, hit.where, hit.page) for hit in each.hits]
+    hits = [Hit(visible(hit.name), visible(hit.where), hit.page) for hit in each.hits]
     remarks = []
     if each.is_partial:
-        remarks.append("Not everything was looked through: a cluster is away, or there are many instances.")
+        remarks.append(
+            "Not everything was looked through: a cluster is away, there are many instances, or one letter is too short for it."
+        )
     elif each.kind.seen_within_s and hits:
         remarks.append("Those that were seen in the last ten minutes.")
     return Hits(each.kind.title, hits, each.more if each.has_more else "", " ".join(remarks))
@@ -254,14 +268,15 @@ def _actions(caller: Caller, text: str, instance_id: str) -> list[Hit]:
     hits: list[Hit] = []
     org = caller.organisation.id
     for action in ACTIONS:
-        rest = action.rest_of(text) if action.is_for(caller) else None
+        is_offered = action.is_for(caller) and BY_NAME[action.kind].is_open(caller)
+        rest = action.rest_of(text) if is_offered else None
         if rest is None or len(hits) >= MOST_HITS:
             continue
         for each in search(caller=caller, wanted=Wanted.of(rest), kind=action.kind, most=MOST_HITS, here=instance_id):
             for hit in each.hits:
                 ids = [hit.instance_id] if action.kind == "instance" else [hit.instance_id, hit.id]
                 address = reverse(f"console:{action.page}", args=[org, *ids])
-                hits.append(Hit(filled(action.words, name=hit.name), hit.where, address))
+                hits.append(Hit(filled(action.words, name=visible(hit.name)), visible(hit.where), address))
     return hits[:MOST_HITS]
 
 

@@ -42,9 +42,10 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         context["menu_open"], context["tabs_open"] = frozenset(), frozenset()
         if caller.organisation.is_in_use:
             context["menu_open"], context["tabs_open"] = menu_of(caller.limits), tabs_of(caller.limits)
+        if caller.organisation.is_in_use:  # the page of results has what each may see; the palette leads to instances
+            context["results_at"] = reverse("console:search", args=[caller.organisation.id])
         if "instances" in context["menu_open"]:
             context["palette_at"] = reverse("console:palette", args=[caller.organisation.id])
-            context["results_at"] = reverse("console:search", args=[caller.organisation.id])
     elif user is not None and user.is_authenticated and user.is_staff:
         context["by_cli"] = _operators_command(request)
         if _is_of_the_fleet(request):

@@ -7,7 +7,7 @@ the one of the look before says that members came, went, or were given other par
 A round asks for MOST_LOOKED marks at most: instances in turn, and of an instance those first that were looked at longest ago. So
 in a cluster of more groups with members each is looked at every few minutes, and no instance's groups hold up another's. What
 nobody has looked at before has not changed, and after the last member has left there is nothing to rebalance. Several rebalances
-between two looks are one.
+between two looks are one, and so is one that lasts longer than a round: it is found by the look that first sees it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ LOOKED_S = 5.0
 """Of each broker."""
 FORGOTTEN_S = 3_600
 """After which a look at a group that nobody names any more is given up."""
-ANY, NOBODY = "", "-"
-"""Instead of a mark: whatever comes next is no change (it was in the middle of it, or did not answer); nobody was in it."""
+ANY, NOBODY, MIDDLE = "", "-", "~"
+"""Instead of a mark: it did not answer, so that nothing is known of it; nobody was in it; it was in the middle of it.
+
+After ANY and MIDDLE a mark is no change, and after MIDDLE the middle is not either: it is the same rebalance.
+"""
 
 
 class Look(NamedTuple):
@@ -65,8 +68,7 @@ def looked(
         settled[address] = []
         for name, state in states.items():
             if state in COMING_TO_REST:
-                found.add(name)
-                looks[name] = Look(ANY, now_s)
+                _in_the_middle(name, looks, found, now_s)
             elif state in WITHOUT_MEMBERS:
                 looks[name] = Look(NOBODY, now_s)
             else:
@@ -74,6 +76,12 @@ def looked(
     for address, names in _chosen(settled, looks).items():
         _compared(door, address, names, looks, found, now_s)
     return found, looks
+
+
+def _in_the_middle(name: str, looks: Looks, found: set[str], now_s: int) -> None:
+    if name not in looks or looks[name].mark != MIDDLE:
+        found.add(name)
+    looks[name] = Look(MIDDLE, now_s)
 
 
 def _chosen(settled: Mapping[Address, Sequence[str]], looks: Mapping[str, Look]) -> dict[Address, list[str]]:
@@ -91,24 +99,28 @@ def _chosen(settled: Mapping[Address, Sequence[str]], looks: Mapping[str, Look])
 def _compared(
     door: GroupDoor, address: Address, names: Sequence[str], looks: Looks, found: set[str], now_s: int
 ) -> None:
-    """Of one coordinator: `looks` and `found` have what it says now. What has no answer goes to the end of the queue."""
+    """Of one coordinator: `looks` and `found` have what it says now.
+
+    They were asked for in this order until the time was over: what stands behind the last answer was not asked, and keeps its
+    look, so that it is among the first of the next round. What was asked and has no answer goes to the end of the queue.
+    """
     try:
         marks = door.marks(address, names, within_s=LOOKED_S)
     except Unavailable as error:
         LOG.warning("it is not known whether %d groups have rebalanced: %s", len(names), error)
         marks = {}
-    for name in names:
+    asked = max((at for at, name in enumerate(names, 1) if name in marks), default=len(names))
+    for name in names[:asked]:
         last = looks[name].mark if name in looks else ANY
         if name not in marks:
             looks[name] = Look(last, now_s)
             continue
         state, mark = marks[name]
         if state in COMING_TO_REST:
-            found.add(name)
-            looks[name] = Look(ANY, now_s)
+            _in_the_middle(name, looks, found, now_s)
         elif state in WITHOUT_MEMBERS:
             looks[name] = Look(NOBODY, now_s)
         else:
-            if last not in (ANY, mark):
+            if last not in (ANY, MIDDLE, mark):
                 found.add(name)
             looks[name] = Look(mark, now_s)

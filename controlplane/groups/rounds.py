@@ -1,6 +1,6 @@
 """What every group of a cluster has still to read, in one round: for the history, which looks once a minute.
 
-And which of them have rebalanced since the round before (`rebalances`).
+And which of them have rebalanced since the round before (`rebalances`): a question of its own, for after the lag is kept.
 
 A page asks about one group, or the groups of one instance. Asking so for each of thousands would be two requests a group and
 a list of all groups an instance. A round asks each broker once which groups it coordinates, and on one connection for their
@@ -86,16 +86,15 @@ class Lag:
 class Round:
     """By instance and group, both as tenants name them; and what was dated and sized, for the next round.
 
-    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them. `rebalanced`
-    names groups, of all that there are, that have rebalanced since the round before or are about it; `looks` are for the next.
+    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them. `listed` has
+    the state of every group that there is, by coordinator and physical name.
     """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
     dated: Mapping[Spot, int] = field(default_factory=dict)
     by_topic: Mapping[str, Mapping[str, Mapping[str, Lag]]] = field(default_factory=dict)
     sized: Mapping[Stretch, int] = field(default_factory=dict)
-    rebalanced: Mapping[str, Collection[str]] = field(default_factory=dict)
-    looks: Mapping[str, Look] = field(default_factory=dict)
+    listed: Mapping[Address, Mapping[str, str]] = field(default_factory=dict)
 
 
 def round_of(
@@ -104,13 +103,8 @@ def round_of(
     *,
     known: Mapping[Spot, int],
     known_sizes: Mapping[Stretch, int] | None = None,
-    looks: Mapping[str, Look] | None = None,
-    now_s: int = 0,
 ) -> Round:
-    """Of the groups of these instances; what is known is of the round before. Raises ClusterUnavailable.
-
-    `looks`: None asks for no rebalances; `now_s` is the time of this look.
-    """
+    """Of the groups of these instances; what is known is of the round before. Raises ClusterUnavailable."""
     door = group_door.door(cluster)
     owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
     states = {
@@ -120,15 +114,28 @@ def round_of(
     found = _lags(
         cluster, door, owners, {address: list(names) for address, names in states.items()}, known, known_sizes
     )
-    if looks is None:
-        return found
-    names, looks = looked(door, states, looks, now_s)  # behind the lag: that is what rounds are for
+    return replace(found, listed=states)
+
+
+def rebalanced_of(
+    cluster: ClusterAddress,
+    instance_ids: Sequence[str],
+    listed: Mapping[Address, Mapping[str, str]],
+    looks: Mapping[str, Look],
+    now_s: int,
+) -> tuple[Mapping[str, Collection[str]], Mapping[str, Look]]:
+    """By instance the groups that have rebalanced since the round before or are about it; and the looks for the next.
+
+    `listed` is of a round of the same instances, `now_s` the time of this look.
+    """
+    owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
+    names, looks = looked(group_door.door(cluster), listed, looks, now_s)
     rebalanced: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
         key, group = split_physical(name) or ("", "")
         if groups.can_be(group):
             rebalanced[owners[key]].add(group)
-    return replace(found, rebalanced=dict(rebalanced), looks=looks)
+    return dict(rebalanced), looks
 
 
 def _lags(

@@ -63,7 +63,7 @@ def asked(text: str) -> Wanted:
     if len(text) > LONGEST:
         raise Invalid.field(FIELD, f"must have at most {LONGEST} characters")
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
-        raise Invalid.field(FIELD, "must hold no control characters")
+        raise Invalid.field(FIELD, "must contain no control characters")
     if not text.strip():
         raise Invalid.field(FIELD, "must not be empty")
     return Wanted.of(text)

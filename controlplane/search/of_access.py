@@ -68,6 +68,7 @@ def acls(asker: Asker) -> list[Hit]:
 
 def _nodes(asker: Asker, path: Callable[[str], str]) -> Iterator[tuple[Place, bytes]]:
     if len(asker.wanted.whole) < LEAST_LETTERS:
+        asker.is_partial = True
         return
     running, read = asker.running, 0
     asker.is_partial = len(running) > MOST_LOOKED

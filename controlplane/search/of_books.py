@@ -27,8 +27,8 @@ def operations(asker: Asker) -> list[Hit]:
     """The newest, by id, what they work on, and kind (`instance.resize`)."""
     org = asker.caller.organisation
     known = operation_list(organisation=org, only_on=asker.caller.limits.instances)
-    newest = known.order_by("-created_at").values("pk")[:NEWEST]
-    rows = known.filter(Q(pk__in=newest) | Q(pk=asker.wanted.whole))
+    newest = list(known.order_by("-created_at").values_list("pk", flat=True)[:NEWEST])  # within it all would be read
+    rows = known.filter(pk__in=[*newest, asker.wanted.whole])
     found = fitting(rows, asker.wanted, names=["id", "target", "kind"]).order_by(RANK, "-created_at", "pk")
     return [
         Hit(

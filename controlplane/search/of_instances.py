@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from controlplane.accounts.scopes import INSTANCES
+from controlplane.accounts.scopes import ACCESS, INSTANCES
 from controlplane.alarms.models import Alarm
 from controlplane.clusters.models import PortAllocation, PortState
 from controlplane.core.errors import Unavailable
@@ -39,7 +39,7 @@ NOTES_READ = 4
 
 
 def instances(asker: Asker) -> list[Hit]:
-    """By id, name, and `host:port` of one of their listeners (or its port alone)."""
+    """By id, name, both, and `host:port` of one of their listeners (or its port alone), for whoever sees listeners."""
     org, best = asker.caller.organisation.id, Best[tuple[Place, str]](asker.wanted, asker.most)
     sees = asker.caller.limits.covers(INSTANCES, changes=False)
 
@@ -47,12 +47,13 @@ def instances(asker: Asker) -> list[Hit]:
         shown = page("instance", org, place.pk) if sees else page("instance_names", org)
         return Hit("instance", place.pk, place.name, where, place.pk, rest("instances", place.pk), shown)
 
-    found = dict(_at_address(asker))
+    at_address = sees or asker.caller.limits.covers(ACCESS, changes=False)
+    found = dict(_at_address(asker)) if at_address else {}
     for place, address in found.items():
         best.put((place, address), EXACT)
     for place in asker.places.values():
         if place not in found:
-            best.add((place, place.pk), place.name, place.pk)
+            best.add((place, place.pk), place.name, place.pk, f"{place.name} {place.pk}")
     return [hit(place, where) for place, where in best.found]
 
 

@@ -10,8 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
-
 from controlplane.clusters.models import Broker, PhysicalCluster, PortAllocation, PortState
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance, InstanceState
@@ -100,8 +98,8 @@ def _organisations(wanted: Wanted, most: int) -> list[Hit]:
 def _operations(wanted: Wanted, most: int) -> list[Hit]:
     """The newest on an instance, whosever: what they work on has a page."""
     rows = Operation.objects.unscoped(WHY)
-    newest = rows.order_by("-created_at").values("pk")[:NEWEST]
-    known = rows.filter(Q(pk__in=newest) | Q(pk=wanted.whole), target__startswith="ins-")
+    newest = list(rows.order_by("-created_at").values_list("pk", flat=True)[:NEWEST])  # within it all would be read
+    known = rows.filter(pk__in=[*newest, wanted.whole], target__startswith="ins-")
     fits = fitting(known, wanted, names=["id", "target", "kind"]).order_by(RANK, "-created_at", "pk")
     return [
         Hit(

@@ -150,7 +150,9 @@ def topic_figures(
     readers = asking(GROUPS, lambda: _readers(instance, name, spans, config, now))
     usage = asking(USAGE, lambda: _usage(instance, name, now))
     now_ms = int(now.timestamp() * MS)
-    written = asking(WRITTEN, lambda: None if spans is None else written_of(cluster, instance.id, spans, now_ms))
+    written = asking(
+        WRITTEN, lambda: None if spans is None else written_of(cluster, instance.id, spans, newest or {}, now_ms)
+    )
     partitions = tuple(
         _partition(name, each, spans or {}, newest or {}, sizes or {}, written or {}) for each in topic.layout
     )

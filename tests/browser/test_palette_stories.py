@@ -40,6 +40,7 @@ def test_to_a_topic_without_a_mouse(open_page, console, screen, scheme):
     page.keyboard.press("Control+k")
     expect(box).to_be_focused()
     expect(page.get_by_role("option").first).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("link", name="All results")).to_have_attribute("href", re.compile("/search$"))
     box.press("ArrowDown")
     expect(page.get_by_role("option").nth(1)).to_have_attribute("aria-selected", "true")
     box.fill("reset offsets of")

@@ -29,6 +29,7 @@ SearchKind = Literal[
     "instance", "topic", "group", "user", "acl", "route", "address", "alarm", "operation", "invoice", "month", "member",
     "invitation", "api_key", "access_key",
 ]  # fmt: skip
+MOST_ITEMS = 50
 CHOOSING = (profiles.URL, profiles.API_KEY)
 
 
@@ -144,7 +145,7 @@ def search(
     instance: Annotated[
         str | None, typer.Option(metavar="INSTANCE", help="Its id or name: it is looked through first.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=50, help="Items of each kind.")] = 5,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_ITEMS, help="Items of each kind.")] = 5,
 ) -> None:
     """Look for something by a part of its name, in everything that the key may see.
 
@@ -156,9 +157,11 @@ def search(
     session.output.pages([found], FOUND)
     for each in found["kinds"]:
         if each["has_more"]:
-            session.output.note(f"There is more of the kind {each['kind']}: say --kind {each['kind']} --limit 50.")
+            helps = limit < MOST_ITEMS
+            use = f": use --kind {each['kind']} --limit {MOST_ITEMS}" if helps else ""
+            session.output.note(f"More of kind {each['kind']}{use}.")
         if each["is_partial"]:
-            session.output.note(f"Of the kind {each['kind']} not everything was looked through.")
+            session.output.note(f"Not every {each['kind']} was searched.")
 
 
 def caps(ctx: typer.Context) -> None:

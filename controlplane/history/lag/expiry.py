@@ -156,13 +156,16 @@ def unread_unseen(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]
     return _of_groups(rows)
 
 
-def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], set[Key]]:
-    """What is about to expire, and of what nobody can say, or need say now, whether it is. All else is not."""
-    undecided: set[Key] = set()
+def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[Key, Unread], dict[Key, bool]]:
+    """What is about to expire, and of what nobody can say, or need say now, whether it is. All else is not.
+
+    Of the latter whether its age is undecided; else it is what is written behind it alone.
+    """
+    undecided: dict[Key, bool] = {}
     dated: list[Unread] = []
     for instance, group, topic, lag in _each(found):
         if lag.oldest_ms is None:
-            undecided.add((instance, digest_of(group, name_of(topic))))
+            undecided[instance, digest_of(group, name_of(topic))] = True
         elif lag.oldest_ms != NOTHING_LEFT:
             dated.append(Unread(instance, group, topic, lag.messages, lag.oldest_ms, lag.is_whole, lag.parts))
     dated.sort(key=lambda each: each.oldest_ms)
@@ -172,15 +175,16 @@ def _judged(cluster: ClusterAddress, found: Round, now: datetime) -> tuple[dict[
     soon: dict[Key, Unread] = {}
     for each in dated:
         if each.topic not in limits:  # it was one too many, or is gone
-            undecided.add(each.key)
+            undecided[each.key] = True
             continue
         kept_for = limits[each.topic]
-        ways = [_by_age(each, kept_for.age_ms, now), _by_size(each, kept_for.size, paces, now)]
+        by_age = _by_age(each, kept_for.age_ms, now)
+        ways = [by_age, _by_size(each, kept_for.size, paces, now)]
         sooner = min((way for way in ways if isinstance(way, Unread)), key=lambda way: way.expires_ms, default=None)
         if sooner is not None:
             soon[each.key] = sooner
         elif None in ways:
-            undecided.add(each.key)
+            undecided[each.key] = by_age is None
     return soon, undecided
 
 
@@ -198,14 +202,12 @@ def _by_size(each: Unread, size: int | None, paces: Mapping[Place, Pace], now: d
     """The same, of what is written behind it."""
     if size is None:
         return False
-    pushed = pushed_out(each.topic, each.parts, size, paces)
-    if pushed is None:
-        return None
+    pushed, is_whole = pushed_out(each.topic, each.parts, size, paces)
     horizon = min(HORIZON_MS, pushed.whole_ms / 10)
     if pushed.left_ms <= horizon:
         expires_ms = round(now.timestamp() * MS + pushed.left_ms)
         return replace(each, expires_ms=expires_ms, is_by_size=True)
-    return None if pushed.left_ms <= 2 * horizon else False
+    return None if pushed.left_ms <= 2 * horizon or not is_whole else False
 
 
 def horizon_ms(retention_ms: int) -> int:
@@ -260,16 +262,17 @@ def _paces(cluster: ClusterAddress, bounded: Sequence[Unread], now_s: int) -> Ma
 
 
 def _written(
-    names: Sequence[str], found: Round, soon: Mapping[Key, Unread], undecided: set[Key], now: datetime
+    names: Sequence[str], found: Round, soon: Mapping[Key, Unread], undecided: Mapping[Key, bool], now: datetime
 ) -> None:
-    """Of these instances."""
+    """Of these instances. What began by its age ends by its age, whatever is not known of bytes."""
     rows = ExpiringUnread.objects.filter(instance__in=names, ended_at=None)
     open_ = {(row.instance, row.digest): row for row in rows}
     seen: list[int] = []
     over: list[int] = []
     for key, row in open_.items():
         if row.group in found.lags[row.instance]:
-            (seen if key in soon or key in undecided else over).append(row.pk)
+            is_open = key in soon or undecided.get(key, False) or (row.is_by_size and key in undecided)
+            (seen if is_open else over).append(row.pk)
     for some, changes in ((seen, {"seen_at": now}), (over, {"seen_at": now, "ended_at": now})):
         for part in portions(some, AT_ONCE):
             rows.filter(pk__in=part).update(**changes)

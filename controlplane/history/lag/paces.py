@@ -32,8 +32,11 @@ class Pace(NamedTuple):
 
 
 def paced(before: Mapping[Place, Pace], ends: Mapping[Place, int], now_s: int) -> dict[Place, Pace]:
-    """Of these ends, as they were seen now. An end that went back, or was not seen for a while, begins anew."""
-    found = {}
+    """Of these ends, as they were seen now. An end that went back, or was not seen for a while, begins anew.
+
+    Where nothing was seen now, because nobody is behind there, what was known stays for as long as a later look can use it.
+    """
+    found = {place: last for place, last in before.items() if 0 <= now_s - last.at <= FORGOTTEN_S}
     for place, end in ends.items():
         last = before.get(place)
         if last is None or end < last.end or not 0 < now_s - last.at <= FORGOTTEN_S:
@@ -51,15 +54,16 @@ class Pushed(NamedTuple):
     whole_ms: float = math.inf
 
 
-def pushed_out(topic: str, parts: Iterable[Part], limit_bytes: int, paces: Mapping[Place, Pace]) -> Pushed | None:
-    """Of the partition where it is soonest. None: of some partition, bytes or pace are not known."""
-    soonest = Pushed()
+def pushed_out(topic: str, parts: Iterable[Part], limit_bytes: int, paces: Mapping[Place, Pace]) -> tuple[Pushed, bool]:
+    """Of the partition where it is soonest, as far as bytes and paces are known; and whether they are known of all."""
+    soonest, is_whole = Pushed(), True
     for part in parts:
         pace = paces.get((topic, part.number))
         if part.size is None or pace is None or pace.per_s is None:
-            return None
+            is_whole = False
+            continue
         bytes_per_s = pace.per_s * part.size / part.left
         if bytes_per_s > 0:
             left_ms = MS * max(0.0, limit_bytes - part.size) / bytes_per_s
             soonest = min(soonest, Pushed(left_ms, MS * limit_bytes / bytes_per_s))
-    return soonest
+    return soonest, is_whole

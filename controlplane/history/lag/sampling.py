@@ -18,7 +18,7 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
 from controlplane.core.portions import portions
 from controlplane.groups.rebalances import FORGOTTEN_S
-from controlplane.groups.rounds import round_of
+from controlplane.groups.rounds import rebalanced_of, round_of
 from controlplane.history.lag.expiry import expiry_keep
 from controlplane.history.lag.rebalances import rebalances_keep
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
@@ -27,10 +27,10 @@ from controlplane.history.resolutions import MINUTES, floor
 from controlplane.instances.models import Instance, InstanceState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.models import PhysicalCluster
-    from controlplane.groups.rounds import Lag
+    from controlplane.groups.rounds import Lag, Round
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 500
@@ -71,23 +71,20 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     names = list(running.order_by("pk").values_list("pk", flat=True))
     if not names:
         return 0
-    dated, sized, looks = (f"lag:{what}:{cluster.pk}" for what in ("dated", "sized", "looks"))
+    dated, sized = (f"lag:{what}:{cluster.pk}" for what in ("dated", "sized"))
     try:
         found = round_of(
             cluster.address,
             names,
             known=kept(dated, LOG, "records are dated again") or {},
             known_sizes=kept(sized, LOG, "bytes are asked for again") or {},
-            looks=kept(looks, LOG, "rebalances since the last round are not known") or {},
-            now_s=int(clock.now().timestamp()),
         )
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
         return 0
+    taken_s = int(clock.now().timestamp())
     keep(dated, dict(found.dated), DATED_FOR_S, LOG, "records will be dated again")
     keep(sized, dict(found.sized), DATED_FOR_S, LOG, "bytes will be asked for again")
-    keep(looks, dict(found.looks), FORGOTTEN_S, LOG, "rebalances until the next round will not be known")
-    taken_s = int(clock.now().timestamp())
     lags = {
         (instance, group): _figures(lag, taken_s)
         for instance, groups in found.lags.items()
@@ -96,8 +93,20 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     ids = _ids(lags)
     _written({ids[name]: figures for name, figures in lags.items()}, at, taken_s - at)
     expiry_keep(cluster.address, found, clock.now())
-    rebalances_keep(found.rebalanced, clock.now())
+    try:
+        _rebalances_sampled(cluster, names, found, clock)
+    except Exception:  # the lag is kept, and other clusters wait for theirs
+        LOG.exception("rebalances of the groups of cluster %s are not known", cluster)
     return len(lags)
+
+
+def _rebalances_sampled(cluster: PhysicalCluster, names: Sequence[str], found: Round, clock: Clock) -> None:
+    """Behind the lag, which is what rounds are for: brokers may take seconds for it."""
+    key, now_s = f"lag:looks:{cluster.pk}", int(clock.now().timestamp())
+    before = kept(key, LOG, "rebalances since the last round are not known") or {}
+    rebalanced, looks = rebalanced_of(cluster.address, names, found.listed, before, now_s)
+    keep(key, dict(looks), FORGOTTEN_S, LOG, "rebalances until the next round will not be known")
+    rebalances_keep(rebalanced, clock.now())
 
 
 def _figures(lag: Lag, taken_s: int) -> Figures:

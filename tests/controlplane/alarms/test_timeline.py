@@ -206,7 +206,7 @@ def _said(instance, now):
 
 
 @pytest.mark.parametrize(
-    ("minutes", "expected"), [(43, "in about 43 min at the rate of then"), (-5, "at the rate of then")]
+    ("minutes", "expected"), [(43, "in about 43 min at the rate seen then"), (-5, "at the rate seen then")]
 )
 def test_what_may_be_pushed_out_by_size_is_said_to_be_an_estimate(alice, instance, url, hour, minutes, expected):
     expires = datetime.now(UTC) + timedelta(minutes=minutes, seconds=30)

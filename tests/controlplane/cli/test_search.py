@@ -15,8 +15,21 @@ def test_it_lists_what_fits_and_says_that_there_is_more(ok, alice, instance):
     ran = ok("search", "herd")
     assert "herd-4" in ran.out
     assert "herd-5" not in ran.out
-    assert "There is more of the kind group: say --kind group --limit 50." in ran.err
+    assert "More of kind group: use --kind group --limit 50." in ran.err
     assert "herd-5" in ok("search", "herd", "--kind", "group", "--limit", "6").out
+
+
+def test_at_the_largest_limit_no_larger_one_is_proposed(ok, alice, instance):
+    for number in range(51):
+        group_row(instance.id, f"herd-{number}")
+    said = ok("search", "herd", "--limit", "50").err
+    assert "More of kind group." in said
+    assert "use --kind" not in said
+
+
+def test_what_was_not_searched_is_said(ok, alice, instance, tree):
+    tree.away = True
+    assert "Not every user was searched." in ok("search", "herd").err
 
 
 def test_json_is_what_rest_answers(ok, instance):

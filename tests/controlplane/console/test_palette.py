@@ -87,6 +87,16 @@ def test_a_cluster_that_is_away_hides_only_its_topics(at_alice, place, tree):
     assert [each.rpartition("/")[2] for each in hits(at_alice, "orders")] == ["orders-reader"]
 
 
+def test_and_it_is_said_where_nothing_else_fits(at_alice, place, tree):
+    tree.away = True
+    for path, text in (("palette", "nothing of this name"), ("search", "nothing of this name")):
+        shown = text_of(at_alice.get(path, data={"q": text}, **(HTMX if path == "palette" else {})))
+        assert "Not everything was looked through: a cluster is away" in shown
+        assert "Nothing fits." not in shown
+    tree.away = False
+    assert "Nothing fits." in text_of(at_alice.get("palette", data={"q": "nothing of this name"}, **HTMX))
+
+
 def test_of_an_instance_that_does_not_run_there_are_no_topics(at_alice, place):
     Instance.objects.unscoped("a test").filter(pk=place.pk).update(state=InstanceState.ISOLATED)
     assert hits(at_alice, "orders") == []
@@ -154,6 +164,32 @@ def test_who_finds_names_of_instances_alone_has_no_palette(alice, bob, at_bob, p
     page = at_bob.get("instance-names")
     assert (page.status_code, 'id="palette"' in page.content.decode()) == (200, False)
     assert at_bob.get("palette").status_code == 403
+    assert f'href="{at_bob.address("search")}"' in page.content.decode(), (
+        "but the page of results, which the menu leads to"
+    )
+
+
+@pytest.mark.parametrize("scope", ["billing", "members", "alarms"])
+def test_the_menu_leads_every_role_to_the_search(alice, bob, at_bob, place, scope):
+    given_to(alice, bob, role_of(alice, scopes={scope: "look"}))
+    assert f'href="{at_bob.address("search")}"' in at_bob.get("keys").content.decode()
+    assert at_bob.get("search", data={"q": "orders"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["palette", "search"])
+def test_an_action_on_what_a_role_does_not_find_is_passed_over(alice, bob, at_bob, place, path):
+    given_to(alice, bob, role_of(alice, scopes={"instances": "look", "messages": "look"}))
+    page = at_bob.get(path, data={"q": "messages of orders"})
+    assert (page.status_code, "Messages of orders" in text_of(page)) == (200, False)
+
+
+def test_names_are_shown_on_one_line_with_what_is_not_seen(at_alice, place):
+    group(place.id, "orders\nsecond\x1b")
+    for path in ("palette", "search"):
+        text = at_alice.get(path, data={"q": "reset offsets of second"}).content.decode()
+        assert "Reset offsets of orders\\nsecond\\x1b" in text
+        assert "orders\nsecond" not in text
+        assert "orders\\nsecond\\x1b" in at_alice.get(path, data={"q": "second"}).content.decode()
 
 
 def test_deletion_is_found_by_owners_alone(at_alice, at_bob, at_viewer):

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.console.palette import ACTIONS, FLEET_PAGES, Action
 from controlplane.core.models import Operation
+from controlplane.tenants.models import Organisation
 from tests.controlplane.search.conftest import zoo  # noqa: F401  # a fixture
 from tests.controlplane.test_custom_roles import given_to, role_of
 
@@ -136,6 +137,16 @@ def test_operators_find_everybodys_things(at_staff, zoo, charlie, admin, flow_ma
     for text in ("zebra", "broker", "charlie", "default", "usage"):
         for address in of_fleet(at_staff, text):
             assert at_staff.get(address).status_code == 200, address
+
+
+def test_where_there_are_more_than_are_shown_it_is_said(at_staff, zoo):  # noqa: F811
+    Organisation.objects.bulk_create(
+        [Organisation(id=f"org-herd{number:04}", name=f"herd {number}") for number in range(12)]
+    )
+    said = "There are more: type a longer part of the name."
+    for query in ({}, HTMX):
+        assert said in text_of(at_staff.get("/fleet/search", {"q": "herd"}, **query))
+        assert said not in text_of(at_staff.get("/fleet/search", {"q": "charlie"}, **query))
 
 
 def test_with_nothing_typed_operators_have_their_pages(at_staff, zoo):  # noqa: F811

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.clusters.identification import Identification
+from controlplane.core.errors import ClusterUnavailable
 from controlplane.kafka import group_marks, leaving
 from controlplane.kafka.group_marks import GroupMark
 from dataplane.protocol.codec import decode, encode
@@ -33,7 +34,7 @@ STABLE = DescribedGroup(0, "k.öl", "Stable", "consumer", "range", (ONE, TWO))
 
 
 def classic(*groups):
-    return encode(DescribeGroupsResponse(0, groups), 1)
+    return encode(DescribeGroupsResponse(0, groups), 4)
 
 
 def of_consumers(*groups):
@@ -57,6 +58,15 @@ def mark_of(group):
 )
 def test_what_is_another_has_another_mark(other):
     assert mark_of(other) != mark_of(STABLE)
+
+
+def test_a_static_member_that_was_restarted_is_the_same_one_and_another_instance_is_not():
+    static = replace(ONE, group_instance_id="w-1")
+    mark = mark_of(replace(STABLE, members=(static, TWO)))
+    again = replace(static, member_id="w-1-another", member_metadata=b"generation -1", client_host="/10.0.0.8")
+    assert mark_of(replace(STABLE, members=(again, TWO))) == mark
+    for other in (replace(static, group_instance_id="w-9"), replace(static, member_assignment=b"other"), ONE):
+        assert mark_of(replace(STABLE, members=(other, TWO))) != mark
 
 
 def test_the_order_of_members_and_the_state_are_no_part_of_it():
@@ -99,9 +109,11 @@ def asked(monkeypatch):
     new = ConsumerGroupDescribeGroup(0, None, "k.new", "Stable", 7, 7, "uniform", ())
 
     def ask(_connection, key, version, body, *, flexible=False):
-        assert version == 1
+        assert version == {15: 4, 69: 1}[key]
         if key == 15:
-            names = decode(DescribeGroupsRequest, 1, body).groups
+            request = decode(DescribeGroupsRequest, 4, body)
+            names = request.groups
+            assert not request.include_authorized_operations
             questions.append((key, names))
             there = {"k.öl": STABLE, "k.moved": DescribedGroup(16, "k.moved", "")}
             return classic(*(there.get(name, DescribedGroup(0, name, "Dead")) for name in names))
@@ -128,6 +140,22 @@ def test_those_that_are_dead_to_the_classic_question_are_asked_about_by_the_othe
 def test_thousands_are_asked_about_fifty_at_a_time(asked):
     fetch([f"k.{number}" for number in range(120)])
     assert [(key, len(names)) for key, names in asked] == [(15, 50), (69, 50)] * 2 + [(15, 20), (69, 20)]
+
+
+def test_what_a_later_question_comes_to_does_not_lose_what_earlier_ones_were_answered(asked, monkeypatch):
+    answers, ask = iter([True, False]), leaving.ask
+
+    def breaking(*args, **named):
+        if not next(answers):
+            raise ClusterUnavailable("the group's coordinator does not answer")
+        return ask(*args, **named)
+
+    monkeypatch.setattr(leaving, "ask", breaking)
+    monkeypatch.setattr(group_marks, "GROUPS_AT_ONCE", 1)
+    assert list(fetch(["k.öl", "k.other"])) == ["k.öl"]
+    answers = iter([False])
+    with pytest.raises(ClusterUnavailable):
+        fetch(["k.öl"])
 
 
 def test_what_takes_too_long_is_left_for_the_next_round(asked):

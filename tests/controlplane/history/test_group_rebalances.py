@@ -11,7 +11,8 @@ from django.core.cache import cache
 from controlplane.groups import rebalances as rounds
 from controlplane.history.lag import rebalances, sampling
 from controlplane.history.lag.rebalances import rebalances_keep, rebalances_purge
-from controlplane.history.models import GroupRebalances
+from controlplane.history.models import GroupRebalances, LagMinutes
+from controlplane.kafka.group_marks import GroupMark
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.groups.conftest import ALIVE, his  # noqa: F401  # a fixture
 
@@ -69,15 +70,16 @@ def test_a_group_that_somebody_joins_has_rebalanced_and_one_that_all_leave_has_n
     assert [look(), look()] == [[("billing", 1)]] * 2
 
 
-def test_a_group_in_the_middle_of_it_is_seen_without_a_question_and_once_a_minute(hers, look):  # noqa: F811
+def test_a_group_in_the_middle_of_it_is_seen_without_a_question_and_is_one_however_long_it_lasts(hers, look):  # noqa: F811
     hers.billing.members, hers.billing.is_rebalancing = [ALIVE], True
-    assert look() == [("billing", 1)]
-    assert look() == [("billing", 2)]
+    assert [look() for _ in range(3)] == [[("billing", 1)]] * 3
     assert not hers.groups.rounds["marks"]
     hers.billing.is_rebalancing, hers.billing.generation = False, 1
-    assert look() == [("billing", 2)], "what it came to is the end of the same one"
+    assert look() == [("billing", 1)], "what it came to is the end of the same one"
     hers.billing.generation = 2
-    assert look() == [("billing", 3)]
+    assert look() == [("billing", 2)]
+    hers.billing.is_rebalancing = True
+    assert look() == [("billing", 3)], "another one"
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"])
@@ -137,6 +139,35 @@ def test_more_groups_than_a_round_looks_at_take_turns_and_each_instance_has_its_
     assert look() == [("billing", 1), ("many0", 1)]
     look()
     assert look() == [("billing", 1), ("many0", 1), ("many1", 1), ("many2", 1)]
+
+
+def test_a_group_that_was_not_asked_in_time_is_among_the_first_of_the_next_round():
+    asked = []
+
+    class Slow:
+        """It comes to two of them in its seconds; of the first there is an error."""
+
+        def marks(self, _address, names, *, within_s):
+            asked.append(list(names))
+            return {name: GroupMark("Stable", "a") for name in names[1:2]}
+
+    listed, looks = {("h", 1): dict.fromkeys(["k.a", "k.b", "k.c", "k.d"], "Stable")}, {}
+    for minute in range(3):
+        _, looks = rounds.looked(Slow(), listed, looks, 1_000 + 60 * minute)
+    assert asked == [["k.a", "k.b", "k.c", "k.d"], ["k.c", "k.d", "k.a", "k.b"], ["k.a", "k.b", "k.c", "k.d"]]
+
+
+def test_rebalances_are_looked_for_behind_the_lag_and_cannot_lose_it(hers, present, monkeypatch, caplog):  # noqa: F811
+    hers.billing.members = [ALIVE]
+
+    def slow_and_broken(*_args, **_named):
+        present.advance(40)
+        assert LagMinutes.objects.get().late_s == 0
+        raise ValueError("a mark that nobody thought of")
+
+    monkeypatch.setattr(hers.groups, "marks", slow_and_broken)
+    assert sampling.sample(clock=present) == 1
+    assert "rebalances of the groups of cluster" in caplog.text
 
 
 def test_looks_at_groups_that_are_gone_are_given_up():

@@ -326,6 +326,22 @@ def test_it_ends_when_the_group_has_read_on_and_not_where_bytes_are_not_known(wr
     assert spells() == [("billing", "bounded", True)]
 
 
+def test_a_partition_that_is_read_up_in_between_and_one_of_unknown_bytes_hide_no_estimate(written):
+    written(95_000_000)
+    written(10_000_000, number=1)  # of partition 0 the group has read everything
+    written(95_000_000)
+    assert spells() == [("billing", "bounded", False)]
+
+
+def test_what_began_by_its_age_ends_by_its_age_whatever_is_not_known_of_bytes(written, retentions):
+    retentions[BOUNDED] = HOUR_MS
+    written(None)
+    assert ExpiringUnread.objects.get().is_by_size is False
+    retentions[BOUNDED] = 7 * DAY_MS
+    written(None)
+    assert spells() == [("billing", "bounded", True)]
+
+
 def test_a_topic_without_such_a_limit_is_left_alone(written):
     for _ in range(3):
         written(10**12, topic=REFUNDS)

@@ -38,11 +38,18 @@ def test_an_end_that_went_back_or_was_not_seen_for_a_while_begins_anew():
     assert looks(600, 1_200, every_s=-60) is None
 
 
-def test_what_is_not_behind_any_more_is_forgotten():
-    assert paced({OTHER: Pace(1, 1_000, 1.0)}, {PLACE: 5}, 1_060) == {PLACE: Pace(5, 1_060)}
+def test_what_is_not_behind_in_one_round_keeps_its_pace_for_a_while():
+    before = {OTHER: Pace(1, 1_000, 1.0)}
+    assert paced(before, {PLACE: 5}, 1_000 + FORGOTTEN_S) == {PLACE: Pace(5, 1_000 + FORGOTTEN_S)} | before
+    assert paced(before, {PLACE: 5}, 1_001 + FORGOTTEN_S) == {PLACE: Pace(5, 1_001 + FORGOTTEN_S)}
+    assert paced(before, {OTHER: 121}, 1_120)[OTHER].per_s == 1.0, "behind again two minutes later"
 
 
 def pushed(*parts, limit=1_000, paces=None):
+    return judged(*parts, limit=limit, paces=paces)[0]
+
+
+def judged(*parts, limit=1_000, paces=None):
     return pushed_out("k.orders", parts, limit, {PLACE: Pace(9, 0, 2.0), OTHER: Pace(9, 0, 0.0)} | (paces or {}))
 
 
@@ -66,5 +73,7 @@ def test_the_soonest_partition_counts():
 
 
 @pytest.mark.parametrize("unknown", [Part(0, 80, None, 9), Part(7, 80, 800, 9)])
-def test_what_is_not_known_of_one_makes_the_whole_unknown(unknown):
-    assert pushed(Part(1, 80, 800, 9), unknown) is None
+def test_what_is_not_known_of_one_is_said_and_hides_no_other(unknown):
+    assert judged(Part(1, 80, 800, 9), unknown) == (Pushed(math.inf, math.inf), False)
+    assert judged(unknown, Part(0, 80, 800, 9)) == (Pushed(10_000, 50_000), False)
+    assert judged(Part(0, 80, 800, 9)) == (Pushed(10_000, 50_000), True)

@@ -86,7 +86,8 @@ def test_every_kind_of_row_that_names_an_organisation_goes_or_stays():
 
 
 BY_TEXT = {
-    "alarms.ThrottledSpell", "health.HealthReason", "health.HealthSpell", "history.ExpiringUnread", "history.Hour",
+    "alarms.ThrottledSpell", "health.HealthReason", "health.HealthSpell", "history.ExpiringUnread", "history.GroupRebalances",
+    "history.Hour",
     "history.LagGroup", "history.Minute", "history.RequestDay", "history.RequestHour", "history.RequestMinute",
     "history.RequestSample", "history.RequestTotal", "history.Sample", "metering.Cap", "metering.Difference",
     "metering.ElasticMinute",

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.accounts import services as accounts
 from controlplane.core.models import Operation
-from controlplane.search import of_access
+from controlplane.search import of_access, of_books
 from controlplane.search.kinds import KINDS
 from controlplane.topics import services as topics
 from tests.controlplane.conftest import client_of
@@ -101,6 +101,30 @@ def test_an_instance_is_found_by_where_it_listens(alice, charlie, zoo):
     assert found(alice.api, f"elsewhere.example.com:{port}", kind="instance") == []
 
 
+def test_an_instance_is_found_by_its_name_and_id_together(alice, zoo):
+    for text in (f"zebra {zoo.id}", f"{zoo.id} zebra", f"zeb {zoo.id[-4:]}"):
+        assert found(alice.api, text, kind="instance") == [("instance", "zebra")], text
+
+
+@pytest.mark.parametrize(("scopes", "names"), [(["topics"], []), (["access"], ["zebra"]), (["instances"], ["zebra"])])
+def test_where_it_listens_finds_it_for_who_may_see_that_alone(alice, zoo, scopes, names):
+    bootstrap = alice.api.get(f"/api/v1/instances/{zoo.id}").json()["bootstrap"].split(",")[0]
+    for text in (bootstrap, bootstrap.rpartition(":")[2]):
+        assert [name for _, name in found(limited(alice, scopes=scopes), text, kind="instance")] == names, text
+
+
+def test_operations_are_looked_through_from_the_newest_on_without_reading_all(alice, zoo, monkeypatch):
+    monkeypatch.setattr(of_books, "NEWEST", 1)
+    ids = list(
+        Operation.objects.for_organisation(alice.organisation).order_by("-created_at").values_list("pk", flat=True)
+    )
+    assert len(ids) > 1
+    with CaptureQueriesContext(connection) as asked:
+        assert found(alice.api, "ins", kind="operation") == [("operation", ids[0])]
+    assert not [each["sql"] for each in asked if each["sql"].count("SELECT") > 1 and "core_operation" in each["sql"]]
+    assert found(alice.api, ids[-1], kind="operation") == [("operation", ids[-1])]
+
+
 def test_an_operation_is_found_by_its_id_its_target_and_its_kind(alice, zoo):
     operation = Operation.objects.for_organisation(alice.organisation).first()
     assert found(alice.api, operation.id, kind="operation") == [("operation", operation.id)]
@@ -187,6 +211,13 @@ def test_a_cluster_that_is_away_hides_what_is_kept_there_and_it_is_said(alice, z
     ]
     partial = {each["kind"] for each in answer["kinds"] if each["is_partial"]}
     assert partial == {"topic", "user", "acl"}
+
+
+def test_one_letter_finds_no_user_and_it_is_said(alice, zoo):
+    kinds = {each["kind"]: each for each in looked(alice.api, "z")["kinds"]}
+    for kind in ("user", "acl"):
+        assert (kinds[kind]["found"], kinds[kind]["is_partial"]) == (0, True), kind
+    assert not kinds["topic"]["is_partial"]
 
 
 def test_users_of_many_instances_are_not_all_looked_at_and_it_is_said(alice, zoo, monkeypatch):

@@ -15,8 +15,13 @@ from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
 
-NOW_MS = int(datetime.now(UTC).timestamp() * 1000)
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
+
+
+@pytest.fixture
+def now_ms():
+    """Of the test: the module was read long before."""
+    return int(datetime.now(UTC).timestamp() * 1000)
 
 
 @pytest.fixture
@@ -32,10 +37,10 @@ def url(alice, instance):
 
 
 @pytest.fixture
-def filled(url, admin, key):
+def filled(url, admin, key, now_ms):
     """Three records in partition 0, of which the first is gone already, and one in partition 1."""
-    admin.groups.logs[f"{key}.orders", 0] = (1, [NOW_MS - 5 * MINUTE_MS, NOW_MS - MINUTE_MS, NOW_MS - 2 * MINUTE_MS])
-    admin.groups.logs[f"{key}.orders", 1] = (0, [NOW_MS - 10 * MINUTE_MS])
+    admin.groups.logs[f"{key}.orders", 0] = (1, [now_ms - 5 * MINUTE_MS, now_ms - MINUTE_MS, now_ms - 2 * MINUTE_MS])
+    admin.groups.logs[f"{key}.orders", 1] = (0, [now_ms - 10 * MINUTE_MS])
     return url
 
 
@@ -53,10 +58,10 @@ def moment(ms):
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def test_offsets_records_sizes_and_the_last_write(alice, filled):
+def test_offsets_records_sizes_and_the_last_write(alice, filled, now_ms):
     found = figures(alice, filled)
     assert (found["records"], found["bytes"], found["stored_bytes"]) == (4, 400, 1200)
-    assert found["last_write_at"] == moment(NOW_MS - MINUTE_MS)
+    assert found["last_write_at"] == moment(now_ms - MINUTE_MS)
     assert found["partitions"][0] == {
         "partition": 0,
         "leader": 1,
@@ -66,7 +71,7 @@ def test_offsets_records_sizes_and_the_last_write(alice, filled):
         "end_offset": 4,
         "records": 3,
         "bytes": 300,
-        "last_write_at": moment(NOW_MS - MINUTE_MS),
+        "last_write_at": moment(now_ms - MINUTE_MS),
         "last_write_problem": None,
         "written_bytes_per_s": 0.083,
     }
@@ -92,13 +97,13 @@ def test_an_empty_topic(alice, url):
 
 
 @pytest.mark.parametrize("stamp", [2**63 - 1, 2**62, 253_402_300_800_000, 253_370_764_800_000, -2, -(2**63)])
-def test_a_time_that_is_no_moment_is_said_to_be_impossible(alice, filled, admin, key, stamp):
+def test_a_time_that_is_no_moment_is_said_to_be_impossible(alice, filled, admin, key, stamp, now_ms):
     admin.groups.logs[f"{key}.orders", 1] = (0, [stamp])
     found = figures(alice, filled)
     rows = found["partitions"]
     assert (rows[1]["last_write_at"], rows[1]["last_write_problem"]) == (None, "impossible_time")
-    assert (rows[0]["last_write_at"], rows[0]["last_write_problem"]) == (moment(NOW_MS - MINUTE_MS), None)
-    assert (found["last_write_at"], found["last_write_problem"]) == (moment(NOW_MS - MINUTE_MS), "impossible_time")
+    assert (rows[0]["last_write_at"], rows[0]["last_write_problem"]) == (moment(now_ms - MINUTE_MS), None)
+    assert (found["last_write_at"], found["last_write_problem"]) == (moment(now_ms - MINUTE_MS), "impossible_time")
     admin.groups.logs[f"{key}.orders", 0] = (0, [stamp])
     found = figures(alice, filled)
     assert (found["last_write_at"], found["last_write_problem"]) == (None, "impossible_time")
@@ -109,11 +114,11 @@ def test_a_moment_that_is_far_ahead_is_one(alice, filled, admin, key):
     assert figures(alice, filled)["last_write_at"] == "9998-12-31T23:59:59Z"
 
 
-def test_what_was_written_in_the_last_hour_says_which_partition_is_hot(alice, filled, admin, key):
+def test_what_was_written_in_the_last_hour_says_which_partition_is_hot(alice, filled, admin, key, now_ms):
     """Partition 1 holds most of what there is, of long ago; now it is partition 0 that is written to."""
     many = 20_000
-    admin.groups.logs[f"{key}.orders", 0] = (0, [NOW_MS - MINUTE_MS] * many)
-    admin.groups.logs[f"{key}.orders", 1] = (0, [NOW_MS - 90 * MINUTE_MS] * (9 * many) + [NOW_MS])
+    admin.groups.logs[f"{key}.orders", 0] = (0, [now_ms - MINUTE_MS] * many)
+    admin.groups.logs[f"{key}.orders", 1] = (0, [now_ms - 90 * MINUTE_MS] * (9 * many) + [now_ms])
     found = figures(alice, filled)
     assert [each["written_bytes_per_s"] for each in found["partitions"]] == [555.556, 0.028]
     assert (found["skew"]["fullest_partition"], found["skew"]["hottest_partition"]) == (1, 0)
@@ -121,8 +126,8 @@ def test_what_was_written_in_the_last_hour_says_which_partition_is_hot(alice, fi
     assert hint["detail"].startswith("partition 0 took 99 % of the bytes of the last hour")
 
 
-def test_of_a_topic_at_rest_what_it_holds_says_which_one_was_hot(alice, filled, admin, key):
-    admin.groups.logs[f"{key}.orders", 1] = (0, [NOW_MS - 90 * MINUTE_MS] * 20_000)
+def test_of_a_topic_at_rest_what_it_holds_says_which_one_was_hot(alice, filled, admin, key, now_ms):
+    admin.groups.logs[f"{key}.orders", 1] = (0, [now_ms - 90 * MINUTE_MS] * 20_000)
     (hint,) = [each for each in figures(alice, filled)["hints"] if each["code"] == "hot_partition"]
     assert hint["detail"].startswith("partition 1 holds 99 % of the topic's bytes")
 
@@ -132,6 +137,17 @@ def test_where_bytes_of_the_hour_are_not_known_of_one_partition_nothing_is_guess
     found = figures(alice, filled)
     assert [each["written_bytes_per_s"] for each in found["partitions"]] == [0.083, None]
     assert (found["skew"]["hottest_partition"], found["skew"]["hottest"]) == (None, None)
+
+
+@pytest.mark.parametrize(("ahead_ms", "written_bytes_per_s"), [(MINUTE_MS // 2, 0.056), (2 * MINUTE_MS, None)])
+def test_where_a_record_is_dated_ahead_what_was_written_in_the_hour_is_not_known(
+    alice, filled, admin, key, now_ms, ahead_ms, written_bytes_per_s
+):
+    """All behind it were in the hour, as far as the broker says."""
+    admin.groups.logs[f"{key}.orders", 1] = (0, [now_ms + ahead_ms, now_ms - 90 * MINUTE_MS])
+    found = figures(alice, filled)
+    assert [each["written_bytes_per_s"] for each in found["partitions"]] == [0.083, written_bytes_per_s]
+    assert "written" not in found["unknown"]
 
 
 def test_of_a_topic_of_very_many_partitions_it_is_not_asked(alice, filled, monkeypatch):
@@ -168,9 +184,9 @@ def test_groups_that_read_it_with_their_lag_here(alice, filled, admin, key):
     assert "secret" not in str(found)
 
 
-def test_a_group_whose_next_record_is_about_to_expire(alice, filled, admin, key):
+def test_a_group_whose_next_record_is_about_to_expire(alice, filled, admin, key, now_ms):
     """The service keeps a day: what is older than four fifths of it, and unread, may go before it is read."""
-    admin.groups.logs[f"{key}.orders", 1] = (5, [NOW_MS - DAY_MS * 9 // 10])
+    admin.groups.logs[f"{key}.orders", 1] = (5, [now_ms - DAY_MS * 9 // 10])
     admin.groups.found[f"{key}.slow"] = FakeGroup({(f"{key}.orders", 1): 5})
     admin.groups.found[f"{key}.quick"] = FakeGroup({(f"{key}.orders", 0): 3, (f"{key}.orders", 1): 6})
     found = figures(alice, filled)
@@ -250,9 +266,9 @@ class TestFlow:
         self.tell(instance, hour - timedelta(days=3), 0)
         assert "unused" not in hints(figures(alice, filled))
 
-    def test_a_meter_that_stands_says_nothing(self, alice, filled, instance, hour):
+    def test_a_meter_that_stands_says_nothing(self, alice, filled, instance, hour, now_ms):
         self.tell(instance, hour, 500)
-        Progress.objects.update(complete_to_ms=NOW_MS - 6 * 3_600_000)
+        Progress.objects.update(complete_to_ms=now_ms - 6 * 3_600_000)
         found = figures(alice, filled)
         assert (found["flow"], found["unknown"]) == (None, ["usage"])
 

@@ -52,7 +52,14 @@ function openPalette() {
   if (palette.open) return;
   palette.showModal();
   typed.value = "";
+  document.getElementById("palette-hits").replaceChildren();
+  document.getElementById("palette-count").textContent = "";
+  leadToAll();
   typed.dispatchEvent(new Event("palette:open"));
+}
+
+function leadToAll() {
+  document.getElementById("palette-all").search = typed.value ? new URLSearchParams({ q: typed.value }) : "";
 }
 
 function choose(option) {
@@ -88,8 +95,8 @@ if (palette) {
     }
   });
   typed.addEventListener("input", () => {
-    const all = document.getElementById("palette-all");
-    all.search = new URLSearchParams({ q: typed.value });
+    leadToAll();
+    choose(null);  // what is listed fits the text before: Enter does not go there
   });
   palette.addEventListener("htmx:afterSettle", () => {
     choose(palette.querySelector("[role='option']"));
