@@ -10,6 +10,7 @@ forgetting   rows that have expired, in portions
 selectors    a history of some metrics in some steps
 lag          the same of consumer groups
 requests     requests, errors and latencies
+together     what several questions of one page need alike, read once
 store        minutes and hours in Prometheus, or what speaks as it does
 latest       the newest of it, of many instances and groups at once: what alarms and Prometheus read
 exposition   the newest of it in Prometheus' text format (pure)

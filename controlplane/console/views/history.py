@@ -20,6 +20,7 @@ from controlplane.history.requests.brokers import brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.scraping import KEY_FILE
 from controlplane.history.selectors import history_get
+from controlplane.history.together import asked_together
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_any
 
@@ -67,19 +68,20 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen:
     start, end = chosen.start, chosen.end
     metrics = [metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED]
     counted_s = chosen.counted_step_s
-    found = history_get(instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None)
-    requests = requests_get(instance=instance, start=start, end=end, step_s=counted_s, known=found)
+    with asked_together():
+        found = history_get(instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None)
+        requests = requests_get(instance=instance, start=start, end=end, step_s=counted_s, known=found)
+        asked, step_s = rows_of(requests), _longest_step_s(found.step_s, chosen)
+        brokers = brokers_get(instance=instance, start=start, end=end, step_s=step_s) if asked else []
     events = events_marked(caller, instance, found)
     charts = [] if is_empty(found) else charts_of(found, chosen, events, requests)
-    asked = rows_of(requests)
-    step_s = _longest_step_s(found.step_s, chosen)
     return {
         "too_many_marks": MOST_MARKS if len(events) == MOST_MARKS else None,
         "step_s": found.step_s,
         "store_away": not (found.is_complete and requests.is_complete),
         "charts": all_drawn(request, charts),
         "requests": asked,
-        "brokers": brokers_get(instance=instance, start=start, end=end, step_s=step_s) if asked else [],
+        "brokers": brokers,
     }
 
 

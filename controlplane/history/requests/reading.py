@@ -16,6 +16,7 @@ from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
 from controlplane.history.store.client import StoreAway
 from controlplane.history.store.reading import request_rows
 from controlplane.history.store.spans import FLOW, REQUESTS, gone_of, parts_of, seconds_by_step
+from controlplane.history.together import once
 from controlplane.instances.models import Instance
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
@@ -97,7 +98,7 @@ def read_of(
 
     `only`: the one topic, broker or API that is needed. A text from the metrics store has no other; one from here may have all.
     """
-    mark = RequestMark.objects.filter(pk=mark_name(cluster_id)).first()
+    mark = once(mark_name(cluster_id), lambda: RequestMark.objects.filter(pk=mark_name(cluster_id)).first())
     if mark is None:
         return Counted(plan=plan), []
     of_rows = plan  # requests have rows of hours also where figures of so late a time are in minutes
@@ -162,7 +163,8 @@ def _rolled_up_to(plan: Plan, nothing: int) -> int:
 
     Requests are made so a moment sooner: without its samples a minute would be taken for the seconds in which anything was asked.
     """
-    until = RolledUp.objects.filter(pk=plan.resolution.step_s).values_list("until", flat=True).first()
+    step_s = plan.resolution.step_s
+    until = once(step_s, lambda: RolledUp.objects.filter(pk=step_s).values_list("until", flat=True).first())
     return nothing if until is None else until
 
 

@@ -14,6 +14,7 @@ from django.db.models import F
 from controlplane.history.models import StoredSpan
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
 from controlplane.history.store.client import store_installed
+from controlplane.history.together import once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -80,10 +81,14 @@ def gone_of(plan: Plan, names: Mapping[Resolution, str], answered: Iterable[Part
     name = names.get(plan.resolution)
     if name is None:
         return []
-    spans = StoredSpan.objects.filter(name=name, purged__gt=F("at"), at__lt=plan.end).filter(purged__gt=plan.start)
+    # There are a few of each name, and most installations have none.
+    spans = once(
+        "purged", lambda: list(StoredSpan.objects.filter(purged__gt=F("at")).values_list("name", "at", "purged"))
+    )
+    ours = sorted((at, to) for of, at, to in spans if of == name and at < plan.end and to > plan.start)
     parts = sorted(answered, key=lambda part: part.start)
     found = []
-    for at, purged in spans.order_by("at").values_list("at", "purged"):
+    for at, purged in ours:
         start, end = max(at, plan.start), min(purged, plan.end)
         for part in parts:
             if start < min(end, part.start):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -115,6 +116,9 @@ def test_where_it_listens_finds_it_for_who_may_see_that_alone(alice, zoo, scopes
 
 def test_operations_are_looked_through_from_the_newest_on_without_reading_all(alice, zoo, monkeypatch):
     monkeypatch.setattr(of_books, "NEWEST", 1)
+    older = Operation.objects.for_organisation(alice.organisation).order_by("-created_at").last()
+    older.pk, older.created_at = "op-theolderone", older.created_at - timedelta(hours=1)
+    older.save(force_insert=True)
     ids = list(
         Operation.objects.for_organisation(alice.organisation).order_by("-created_at").values_list("pk", flat=True)
     )
