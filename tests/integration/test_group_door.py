@@ -125,6 +125,38 @@ def test_members_are_shown_with_client_address_and_assignment(tenant):
     wait_for(lambda: state(tenant, "readers") == "Empty" if groups.list_all(CLUSTER, tenant.id) else True, 20, "nobody")
 
 
+def mark(door, tenant, group):
+    """What tells one assignment of the group from the next, as its coordinator says it."""
+    address = next(each.coordinator for each in groups.list_known(CLUSTER, tenant.id).groups if each.name == group)
+    physical = f"{tenant.key}.{group}"
+    return door.marks(address, [physical], within_s=10.0)[physical]
+
+
+def reads(reader):
+    wait_for(lambda: reader.poll(0.2) is not None or bool(reader.assignment()), 30, "an assignment")
+
+
+def test_a_group_has_another_mark_after_each_rebalance_and_the_same_where_a_static_member_was_restarted(tenant, door):
+    create_topic(tenant, "orders", 2)
+    marks = []
+    for _ in range(2):
+        with consumer(tenant, "static", group_instance_id="one") as reader:
+            reader.subscribe(["orders"])
+            reads(reader)
+            wait_for(lambda: state(tenant, "static") == "Stable", 20, "a stable group")
+            marks.append(mark(door, tenant, "static"))
+    assert marks[0] == marks[1]
+    assert marks[0].state == "Stable"
+    with polling(tenant, "readers"):
+        wait_for(lambda: state(tenant, "readers") == "Stable", 20, "a stable group")
+        alone = mark(door, tenant, "readers")
+        with consumer(tenant, "readers") as second:
+            second.subscribe(["orders"])
+            reads(second)
+            wait_for(lambda: state(tenant, "readers") == "Stable", 20, "a stable group of two")
+            assert mark(door, tenant, "readers").mark != alone.mark
+
+
 def test_a_kafka_python_consumer_is_shown_too(tenant):
     create_topic(tenant, "orders", 2)
     options = {"bootstrap_servers": tenant.bootstrap.split(","), "group_id": "billing", "client_id": "py-1"}
