@@ -164,6 +164,8 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
     rows = ExpiringUnread.objects.filter(instance=instance.pk)
 
     def expiring(row: ExpiringUnread) -> Told:
+        if row.is_by_size:
+            return Told("unread.expiring", row.group, row.topic, detail=_by_size(row, now))
         number, topic, moment = amount(row.messages), row.topic, f"{row.expires_at:%Y-%m-%d %H:%M}"
         is_one = row.messages == 1
         said = f"{number} records of topic {topic} may expire unread from {moment} UTC on"
@@ -177,8 +179,6 @@ def _of_unread(instance: Instance, now: datetime) -> list[Source]:
             said = f"{number} records of topic {topic} may expire unread from {moment} UTC on, in {time}"
             if is_one:
                 said = f"1 record of topic {topic} may expire unread from {moment} UTC on, in {time}"
-        if row.is_by_size:
-            said = _by_size(row, now)
         return Told("unread.expiring", row.group, topic, detail=said)
 
     def over(row: ExpiringUnread) -> Told:

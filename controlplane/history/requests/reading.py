@@ -62,19 +62,21 @@ class Counted:
 
 def counted(instance: Instance, plan: Plan) -> Counted:
     """Of the steps of a plan. The caller has the instance from a selector within its organisation."""
-    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts")
-    counts: dict[int, RequestCounts] = {}
-    for step, text in rows:
-        counts.setdefault(step, RequestCounts()).add_text(text or "{}")
-    return replace(found, counts=counts)
+    return _counted(instance, plan, RequestCounts.add_text)
 
 
 def carried(instance: Instance, plan: Plan) -> Counted:
     """The same, of which only the bytes that were carried are read: of two weeks of minutes in a tenth of the time."""
-    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts", only="")  # they are of no API
+    return _counted(instance, plan, RequestCounts.add_carried, only="")  # they are of no API
+
+
+def _counted(
+    instance: Instance, plan: Plan, add: Callable[[RequestCounts, str], None], *, only: str | None = None
+) -> Counted:
+    found, rows = texts_of(instance.pk, instance.cluster_id, plan, "counts", only=only)
     counts: dict[int, RequestCounts] = {}
     for step, text in rows:
-        counts.setdefault(step, RequestCounts()).add_carried(text or "{}")
+        add(counts.setdefault(step, RequestCounts()), text or "{}")
     return replace(found, counts=counts)
 
 
