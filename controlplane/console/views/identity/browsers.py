@@ -15,14 +15,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from controlplane.accounts import attempts
 from controlplane.accounts.identity import browsers
 from controlplane.console import known_browser
-from controlplane.console.forms.accounts import ForgottenForm
 from controlplane.console.views.accounts import own_address
-from controlplane.core.errors import TooManyAttempts
-from controlplane.core.origin import address_of
-from controlplane.mail import outbox
+from controlplane.console.views.identity.passwords import asked_by_mail
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -37,23 +33,14 @@ NEXT = "sign_in_link_next"
 @never_cache
 def asked(request: HttpRequest) -> HttpResponse:
     """Whose account it is."""
-    form = ForgottenForm(request.POST or None)
     following = own_address(request, request.POST.get("next") or request.GET.get("next"))
-    context = {"form": form, "is_mailing": outbox.is_on(), "sent_to": "", "next": following}
-    status = 200
-    if request.method == "POST" and form.is_valid() and context["is_mailing"]:
-        try:
-            attempts.asked(what=ASKED, address=address_of(request))
-            browsers.browser_ask(email=form.cleaned_data["email"])
-            context["sent_to"] = form.cleaned_data["email"]
-            if following != reverse("console:home"):
-                request.session[NEXT] = following
-        except TooManyAttempts as error:
-            form.refuse(error)
-            status = error.http_status
-    if form.errors and status == 200:
-        status = 422
-    return render(request, "console/sign_in_link.html", context, status=status)
+
+    def ask(email: str) -> None:
+        browsers.browser_ask(email=email)
+        if following != reverse("console:home"):
+            request.session[NEXT] = following
+
+    return asked_by_mail(request, "console/sign_in_link.html", what=ASKED, ask=ask, next=following)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -19,6 +19,8 @@ from controlplane.core.origin import address_of
 from controlplane.mail import outbox
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest, HttpResponse
 
 
@@ -26,20 +28,27 @@ if TYPE_CHECKING:
 @never_cache
 def forgotten(request: HttpRequest) -> HttpResponse:
     """Whose password it is."""
+    return asked_by_mail(request, "console/password_forgotten.html", what="reset", ask=passwords.reset_ask)
+
+
+def asked_by_mail(
+    request: HttpRequest, template: str, *, what: str, ask: Callable[..., None], **shown: str
+) -> HttpResponse:
+    """A page that sends a link to the address that is typed, so often from one place; `what`: under which these are counted."""
     form = ForgottenForm(request.POST or None)
-    context = {"form": form, "is_mailing": outbox.is_on(), "sent_to": ""}
+    context = {"form": form, "is_mailing": outbox.is_on(), "sent_to": "", **shown}
     status = 200
     if request.method == "POST" and form.is_valid() and context["is_mailing"]:
         try:
-            attempts.asked(what="reset", address=address_of(request))
-            passwords.reset_ask(email=form.cleaned_data["email"])
+            attempts.asked(what=what, address=address_of(request))
+            ask(email=form.cleaned_data["email"])
             context["sent_to"] = form.cleaned_data["email"]
         except TooManyAttempts as error:
             form.refuse(error)
             status = error.http_status
     if form.errors and status == 200:
         status = 422
-    return render(request, "console/password_forgotten.html", context, status=status)
+    return render(request, template, context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
