@@ -459,7 +459,7 @@ def usage_of_last_month(alice, at_alice, first):
     yield alice.api, f"{base}/usage?{span}"
     yield alice.api, f"{base}/usage?from=0001-01-01&limit=1"
     middle = f"{month.start + timedelta(days=15):%Y-%m-%dT%H}:00:00Z"
-    cursor = pagination._encode([middle, "topic-007", 2, "boot-2"])
+    cursor = pagination.encoded([middle, "topic-007", 2, "boot-2"])
     for more in ("", "&limit=200", f"&limit=200&cursor={cursor}"):
         address = f"{base}/usage/records?{span}{more}"
         assert alice.api.get(address).json()["next"]
