@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
-from drf_spectacular.views import SpectacularAPIView
 
 from controlplane import metrics, probes
 from controlplane.access import api as access
@@ -17,7 +16,7 @@ from controlplane.admission import api as admission
 from controlplane.admission import cluster_api as clusters
 from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
-from controlplane.api.schema import PublishedGenerator
+from controlplane.api.published import PublishedSchemaApi
 from controlplane.billing import api as billing
 from controlplane.billing import plan_api, statement_api
 from controlplane.budgets import api as budgets
@@ -116,7 +115,7 @@ urlpatterns = [
     path("health/ready", probes.ready),
     path("metrics", metrics.shown, {"parts_text": probes.metrics_text}),
     path("compat/ckafka", ckafka_api.ckafka),
-    path(f"{V1}/schema", SpectacularAPIView.as_view(generator_class=PublishedGenerator), name="schema"),
+    path(f"{V1}/schema", PublishedSchemaApi.as_view(), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/search", search.SearchApi.as_view()),
     path(f"{V1}/members", members.MembersApi.as_view()),

@@ -111,7 +111,8 @@ def _credited(invoice: Invoice) -> Iterator[Difference]:
     for link in rows.order_by("number").only("number", "hash"):  # one query, however many notes the invoice has
         befores[link.pk], previous = previous, link
     sum_of = Decimal(0)
-    for note in rows.filter(invoice=invoice).select_related("invoice").order_by("number"):
+    for note in rows.filter(invoice=invoice).order_by("number"):
+        note.invoice = invoice  # whose inputs are large, and read already
         yield from _note(note, befores[note.pk])
         sum_of = total_of((sum_of, note.amount))
         yield from _beyond(note, sum_of)

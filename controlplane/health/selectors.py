@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from controlplane.clusters.selectors import ports_by_owner
+from controlplane.clusters.selectors import listeners_by_owner
 from controlplane.clusters.services import cluster_observe
 from controlplane.core import pulse
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from controlplane.clusters.coordination import ObservedCluster
-    from controlplane.clusters.models import PortAllocation
     from controlplane.instances.models import Instance
     from controlplane.quotas.figures import Figures
     from quota.contracts.applied import AppliedInstance
@@ -169,22 +168,18 @@ def _listeners(
     instances: Sequence[Instance], observed: Mapping[int, ObservedCluster | None]
 ) -> dict[str, list[Listener] | None]:
     """By instance, a listener for each port that it has; None: its cluster's ZooKeeper does not answer."""
-    ports = ports_by_owner(instance.id for instance in instances)
+    held = listeners_by_owner(instance.id for instance in instances)
     found: dict[str, list[Listener] | None] = {}
     for cluster, group in instances_by_cluster(instances):
         seen = observed[cluster.pk] if cluster.pk in observed else cluster_observe(cluster)
         for instance in group:
-            found[instance.id] = None if seen is None else _listeners_of(instance.id, ports.get(instance.id, []), seen)
+            found[instance.id] = None if seen is None else _listeners_of(instance.id, held.get(instance.id, ()), seen)
     return found
 
 
-def _listeners_of(name: str, ports: Iterable[PortAllocation], seen: ObservedCluster) -> list[Listener]:
+def _listeners_of(name: str, held: Iterable[tuple[str, int]], seen: ObservedCluster) -> list[Listener]:
     applied = seen.applied_of(name)
-    return [
-        Listener(port.route, port.broker.broker_id, _problem(port.route, port.broker.broker_id, applied))
-        for port in ports
-        if port.broker is not None
-    ]
+    return [Listener(route, broker, _problem(route, broker, applied)) for route, broker in held]
 
 
 def _problem(route: str, broker: int, applied: Mapping[int, AppliedInstance | None]) -> str | None:

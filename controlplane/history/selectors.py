@@ -149,7 +149,7 @@ def history_get(
     found = None
     if any(metric.kind is Kind.COUNTED or metric.name in CARRIED for metric in metrics):
         found = counted(instance, plan) if counts_requests else carried(instance, plan)
-        _add_requests(rows, found, plan)
+        _add_requests(rows, found, plan, are_counted=any(metric.kind is Kind.COUNTED for metric in metrics))
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     samples = {at: int(row["samples"]) for at, row in rows.items() if "samples" in row}
     series = [_series(metric, plan, rows, known_to) for metric in metrics]
@@ -203,13 +203,17 @@ def _add_waiting(rows: dict[int, dict[str, Any]], waited: Waited) -> None:
         rows.setdefault(at, {})[f"{direction}_throttled_ms"] = waited_ms
 
 
-def _add_requests(rows: dict[int, dict[str, Any]], found: Counted, plan: Plan) -> None:
-    """To steps of which requests are known: where nothing was sampled, they are so where there were any."""
+def _add_requests(rows: dict[int, dict[str, Any]], found: Counted, plan: Plan, *, are_counted: bool) -> None:
+    """To steps of which requests are known: where nothing was sampled, they are so where there were any.
+
+    `are_counted`: whether any metric is asked for that is made of counts, and not what was carried alone.
+    """
     for at in plan.moments:
         seconds = found.seconds(at, plan.step_s, int(rows.get(at, {}).get("samples", 0)))
         if seconds:
             row = rows.setdefault(at, {})
-            row["requests"] = values_of(found.of(at), seconds)
+            if are_counted:
+                row["requests"] = values_of(found.of(at), seconds)
             row["carried"] = carried_of(found.of(at), found.windows.get(at, 0), seconds)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_MARKS = 500
 """The newest ones."""
-MOST_ROWS = 200
+MOST_ROWS = 100
 """Of the table behind a chart, the newest ones; all are one link further. Ten tables of a thousand rows make a page slow."""
 
 
@@ -109,7 +109,6 @@ def all_drawn(request: HttpRequest, charts: Sequence[Chart]) -> list[dict[str, A
 
 def _drawn(chart: Chart, *, is_whole: bool) -> dict[str, Any]:
     steps = [step for step in reversed(range(len(chart.moments))) if chart.is_told(step)]
-    titles = [line.title for line in chart.lines]
     return {
         "chart": chart,
         "data": chart.document(),
@@ -121,7 +120,7 @@ def _drawn(chart: Chart, *, is_whole: bool) -> dict[str, Any]:
         "rows": [
             (
                 chart.moment_text(chart.moments[step]),
-                list(zip(titles, chart.texts(step), strict=True)),
+                chart.texts(step),
                 chart.marks[chart.moments[step]].texts if chart.moments[step] in chart.marks else (),
             )
             for step in (steps if is_whole else steps[:MOST_ROWS])
