@@ -26,7 +26,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from controlplane.accounts import services as accounts
-from controlplane.accounts.models import ApiKey
+from controlplane.accounts.models import ApiKey, User
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
@@ -188,10 +188,12 @@ RULED_AS_A_WHOLE = {
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 QUICK, LONG = 2, 250
+OPERATORS = "operators"
+"""The tag of what the service's operators alone may ask: their key asks it, or nothing behind the permission would be met."""
 
 
 @pytest.fixture
-def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
+def world(alice, charlie, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     """What there is to be asked for, and the way back to it."""
     secrets = tmp_path / "secrets.json"
     secrets.write_text(json.dumps({"access_key_secret": "k" * 40}))
@@ -250,14 +252,16 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "invitation_id": invitation.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
-    world = World(alice.key, real, tree, admin)
+    User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
+    world = World({OPERATORS: charlie.key}, alice.key, real, tree, admin)
     yield world
     print(f"{world.asked} requests")  # pytest -rP shows it
 
 
 class World:
-    def __init__(self, key, real, tree, admin):
-        self.key, self.real, self.tree, self.admin = key, real, tree, admin
+    def __init__(self, keys, key, real, tree, admin):
+        """`keys` of operations with a tag, `key` of all others."""
+        self.keys, self.key, self.real, self.tree, self.admin = keys, key, real, tree, admin
         self.asked = 0
         self.kept = (dict(tree.nodes), dict(admin.topics), deepcopy(admin.configs), deepcopy(admin.groups.found))
         self.logs = deepcopy(admin.groups.logs)
@@ -267,7 +271,8 @@ class World:
         self._name_what_exists(case)
         try:
             with transaction.atomic():
-                key = {"Authorization": f"Bearer {self.key}"}
+                asking = next((self.keys[tag] for tag in case.operation.tags or () if tag in self.keys), self.key)
+                key = {"Authorization": f"Bearer {asking}"}
                 self.asked += 1
                 response = case.call(headers=key)
                 case.validate_response(response, headers=key, excluded_checks=[positive_data_acceptance])
