@@ -292,6 +292,10 @@ class IndexedFile(BatchFile):
             self._saves = Saves()
         return self._saves
 
+    def comes_after(self, late: IndexedFile) -> None:
+        """`late` had its name, and has left the log while an index of it was being written: that is waited for (see `Saves`)."""
+        self._saves = Saves(late._made_saves())
+
     def end_saves(self, *, waits: bool = True) -> None:
         """Its log is closed: no index is written any more, whoever was about to (see `Saves.end`)."""
         self._is_left = True
@@ -305,7 +309,7 @@ class IndexedFile(BatchFile):
 
     def is_being_saved(self) -> bool:
         """Whether some thread of the background is writing an index."""
-        return self._saves is not None and self._saves.is_writing
+        return self._saves is not None and self._saves.is_busy()
 
     def index_not_saved(self) -> None:
         """The files could not be written."""

@@ -89,6 +89,28 @@ def test_files_that_go_while_they_are_written_end_with_the_one_under_way(tmp_pat
     assert saves.saver(contents, slow.write, Path.unlink)() is False
 
 
+@pytest.mark.parametrize("of", ["the segment", "one of its name that was cut off"])
+def test_what_is_out_of_date_is_gone_from_the_disk_only_when_what_was_being_written_of_it_has_been_removed(
+    tmp_path, of
+):
+    """A start would believe it, and no transaction behind it would be taken for aborted."""
+    saves, slow, done = Saves(), Slow(tmp_path), []
+    older = in_thread(saves.saver([("index", b"older")], slow.write, done.append))
+    assert slow.has_begun.wait(WAIT_S)
+    if of == "the segment":
+        saves.void += 1
+    else:
+        saves.drop(waits=False)
+        saves = Saves(saves)
+    assert saves.void != saves.void_on_disk
+    settling = in_thread(lambda: saves.settle(saves.void, lambda: done.append("synced")))
+    settling.join(0.05)
+    slow.may_end.set()
+    for thread in (older, settling):
+        thread.join(WAIT_S)
+    assert (done, saves.void_on_disk) == (["index", "synced"], saves.void)
+
+
 def test_a_log_that_is_closed_waits_for_the_indexes_that_are_being_written(tmp_path):
     """Otherwise both write the same file beside, and the log fails when one finds it gone."""
     files = SystemFiles()
