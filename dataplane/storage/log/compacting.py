@@ -34,14 +34,15 @@ def dirt_in(log: Log, high_watermark: int, now_ms: int) -> Dirt:
 def replace_segments(log: Log, new: NewSegment) -> bool:
     """Put a compacted segment in the place of those it was made from.
 
-    False, and nothing is done, where they are not all there any more. Raises LogFailedError.
+    False, and nothing is done, where they are not all there any more, or some thread is writing an index of one: it would put
+    that in the place of the new segment's, and remove it. Raises LogFailedError.
     """
     files = log.shared.files
     first = log.segment_index(new.base_offset)
     old = log.segments[first : first + len(new.replaced)]
     if [(segment.base_offset, segment.size) for segment in old] != [part[:2] for part in new.replaced]:
         return False
-    if old[-1] is log.active:
+    if old[-1] is log.active or any(segment.is_being_saved() for segment in old):
         return False
     try:
         for segment in old:

@@ -88,7 +88,7 @@ def snapshot_in_background(log: Log) -> None:
         if future.error is not None or not future.result():
             return
         if truncations != log.truncations:
-            background.run(lambda: log.presence.run(lambda: files.remove(path)))
+            background.run(lambda: log.presence.run(remove))
             return
         known = log.producer_state.snapshots
         if offset not in known:  # a log that is closed meanwhile has written it
@@ -103,6 +103,10 @@ def snapshot_in_background(log: Log) -> None:
             return False
         files.write_file(path, content)
         return True
+
+    def remove() -> None:
+        files.remove(path)
+        files.sync_directory(log.directory)  # by a power cut it would come back, and the log may have grown to it again
 
     background.run(lambda: log.presence.run(write)).then(written)
 

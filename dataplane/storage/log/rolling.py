@@ -72,6 +72,9 @@ def _longest_ms(log: Log) -> int:
 def new_active(log: Log, base_offset: int) -> None:
     """A segment without a batch, which is written to from now on. The caller puts it in its place."""
     log.active = Segment(log.shared.files, log.directory, base_offset, log.shared.descriptors)
+    for late in log.late_saves:
+        if late.base_offset == base_offset:
+            log.active.comes_after(late)
 
 
 def begin_time(log: Log) -> None:

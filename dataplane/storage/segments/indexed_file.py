@@ -244,10 +244,13 @@ class IndexedFile(BatchFile):
         return self.index.is_full(index_bytes)
 
     def has_unsaved_index(self) -> bool:
-        """Whether the index files lack something that memory has."""
+        """Whether the index files lack something that memory has.
+
+        Of an empty segment none are written: when it is written to, `_saved_size` would not say that they are there.
+        """
         if self._aborted is not None and not self._aborted.is_saved:
             return True
-        return self._index is not None and self._saved_size != self.size
+        return self._index is not None and self._saved_size != self.size and self.size > 0
 
     def index_bytes(self) -> int:
         """What the index of offsets and times takes in memory or in its files, about; 0: it is not in memory."""
@@ -289,6 +292,10 @@ class IndexedFile(BatchFile):
             self._saves = Saves()
         return self._saves
 
+    def comes_after(self, late: IndexedFile) -> None:
+        """`late` had its name, and has left the log while an index of it was being written: that is waited for (see `Saves`)."""
+        self._saves = Saves(late._made_saves())
+
     def end_saves(self, *, waits: bool = True) -> None:
         """Its log is closed: no index is written any more, whoever was about to (see `Saves.end`)."""
         self._is_left = True
@@ -302,7 +309,7 @@ class IndexedFile(BatchFile):
 
     def is_being_saved(self) -> bool:
         """Whether some thread of the background is writing an index."""
-        return self._saves is not None and self._saves.is_writing
+        return self._saves is not None and self._saves.is_busy()
 
     def index_not_saved(self) -> None:
         """The files could not be written."""
@@ -353,6 +360,8 @@ class IndexedFile(BatchFile):
 
     def _forget_aborted(self, index: AbortedIndex) -> None:
         if not index.is_saved:
+            if self.is_being_saved():  # what is there may be out of date, and about to be removed
+                return
             try:
                 index.is_saved = self._files.size(self.path + ABORTED_INDEX) == index.size
             except FileNotFoundError:

@@ -1,7 +1,8 @@
 """Writing the index files of one segment: one writer at a time, and nothing older over what is newer.
 
 A segment that ended is written by its log, and one whose descriptors were wanted by `descriptors`: in threads of the background,
-at times two at once. They would meet in the file beside the one that is replaced.
+at times two at once. They would meet in the file beside the one that is replaced. So would those of two segments of one name: one
+that was cut off while its indexes were being written, and the one that the log begins there anew.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
 class Saves:
     """What is to be written of one segment. All but the work that `saver` returns is for the loop."""
 
-    __slots__ = ("_made", "_presence", "_written", "is_writing", "void", "void_on_disk")
+    __slots__ = ("_before", "_made", "_presence", "_written", "is_writing", "void", "void_on_disk")
 
-    def __init__(self) -> None:
+    def __init__(self, before: Saves | None = None) -> None:
+        """`before`: of a segment that had the name, and has left the log while something was being written of it."""
+        self._before = before
         self._presence = Presence()  # one at a time
         self._made = 0
         self._written: dict[str, int] = {}  # path: the number of the work that wrote it last
         self.is_writing = False
-        self.void = 0  # changes under the files: what was packed before must not be written any more
+        # Changes under the files: what was packed before must not be written any more. What `before` still writes is one.
+        self.void = 0 if before is None else 1
         self.void_on_disk = 0  # after so many of them the files that were removed do not come back with a power cut
 
     def saver(self, contents: Sequence[tuple[str, bytes]], write: Write, remove: Remove) -> Callable[[], bool]:
@@ -41,6 +45,7 @@ class Saves:
         def save() -> bool:
             self.is_writing = True  # before it is seen whether anything has changed: see `drop`
             try:
+                self._wait_for_before()
                 return self._write(contents, number, void, write, remove)
             finally:
                 self.is_writing = False
@@ -80,7 +85,29 @@ class Saves:
         self._presence.end(waits=waits)
         return self.is_writing
 
+    def is_busy(self) -> bool:
+        """Whether anything is being written under the name."""
+        before = self._before  # a thread may be done with it
+        return self.is_writing or (before is not None and before.is_busy())
+
     def settle(self, void: int, sync_names: Callable[[], None]) -> None:
-        """What was removed up to then is gone from the disk. For the background. Raises OSError."""
-        sync_names()
-        self.void_on_disk = max(self.void_on_disk, void)
+        """What was removed up to then is gone from the disk. For the background. Raises OSError.
+
+        What is being written is waited for: it may be out of date, and is removed only when it has been written.
+        """
+
+        def work() -> None:
+            self._wait_for_before()
+            sync_names()
+            self.void_on_disk = max(self.void_on_disk, void)
+
+        self._presence.run(work)
+
+    def wait(self) -> None:
+        """Until what is being written is. For the background."""
+        self._presence.run(lambda: None)
+
+    def _wait_for_before(self) -> None:
+        if self._before is not None:
+            self._before.wait()
+            self._before = None

@@ -11,6 +11,7 @@ from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import LogConfig, closing, cutting
 from dataplane.storage.segments.saving import Saves
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, stage
+from tests.support.faulty_files import STRICT, FaultyFiles
 from tests.support.memory_files import ImmediateBackground
 
 WAIT_S = 10
@@ -88,6 +89,28 @@ def test_files_that_go_while_they_are_written_end_with_the_one_under_way(tmp_pat
     assert saves.saver(contents, slow.write, Path.unlink)() is False
 
 
+@pytest.mark.parametrize("of", ["the segment", "one of its name that was cut off"])
+def test_what_is_out_of_date_is_gone_from_the_disk_only_when_what_was_being_written_of_it_has_been_removed(
+    tmp_path, of
+):
+    """A start would believe it, and no transaction behind it would be taken for aborted."""
+    saves, slow, done = Saves(), Slow(tmp_path), []
+    older = in_thread(saves.saver([("index", b"older")], slow.write, done.append))
+    assert slow.has_begun.wait(WAIT_S)
+    if of == "the segment":
+        saves.void += 1
+    else:
+        saves.drop(waits=False)
+        saves = Saves(saves)
+    assert saves.void != saves.void_on_disk
+    settling = in_thread(lambda: saves.settle(saves.void, lambda: done.append("synced")))
+    settling.join(0.05)
+    slow.may_end.set()
+    for thread in (older, settling):
+        thread.join(WAIT_S)
+    assert (done, saves.void_on_disk) == (["index", "synced"], saves.void)
+
+
 def test_a_log_that_is_closed_waits_for_the_indexes_that_are_being_written(tmp_path):
     """Otherwise both write the same file beside, and the log fails when one finds it gone."""
     files = SystemFiles()
@@ -125,9 +148,8 @@ def test_a_snapshot_of_a_log_that_was_cut_meanwhile_is_removed():
     assert not files.exists(path)
 
 
-def test_a_snapshot_is_not_removed_late_where_another_log_has_one_of_the_same_name():
-    """The log was cut while its snapshot was being written; then it went, and its topic was made again."""
-    files, background = new_files(), ImmediateBackground()
+def cut_while_its_snapshot_is_written(files, background):
+    """As `filled`, where the background comes to it."""
     log, path = filled(files, background)
     written = files.write_file
 
@@ -140,6 +162,25 @@ def test_a_snapshot_is_not_removed_late_where_another_log_has_one_of_the_same_na
             files.write_file = cut_then_write
 
     files.write_file = cut_then_write
+    return log, path
+
+
+def test_a_snapshot_that_was_removed_late_does_not_come_back_with_a_power_cut():
+    """The log may have grown to its offset again, with other batches."""
+    files, background = FaultyFiles(), ImmediateBackground()
+    files.make_directory(DIRECTORY)
+    files.sync_below("/")
+    _, path = cut_while_its_snapshot_is_written(files, background)
+    background.release()
+    assert files.after_power_cut(STRICT).exists(path)
+    background.release()
+    assert not files.after_power_cut(STRICT).exists(path)
+
+
+def test_a_snapshot_is_not_removed_late_where_another_log_has_one_of_the_same_name():
+    """The log was cut while its snapshot was being written; then it went, and its topic was made again."""
+    files, background = new_files(), ImmediateBackground()
+    log, path = cut_while_its_snapshot_is_written(files, background)
     background.release()  # it is to be removed, and the background has not come to that
     assert files.exists(path)
     closing.abandon(log)

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 
 from dataplane.config import BrokerConfig
+from dataplane.storage.cleaner.work import NewSegment, OldSegment
 from dataplane.storage.config import LogConfig
 from dataplane.storage.files import SystemFiles
-from dataplane.storage.log import removing
+from dataplane.storage.log import compacting, cutting, removing
 from dataplane.storage.manager import LogManager
 from tests.crashpoints.workload import StoppedClock
 from tests.dataplane.storage.support import append
@@ -189,3 +190,36 @@ def test_those_that_left_it_long_ago_are_not_kept(of_many_segments):
     assert world.log.late_saves == [second]
     world.files.may_end.set()
     again.join(WAIT_S)
+
+
+def test_one_that_begins_where_another_was_cut_off_waits_for_what_is_being_written_of_that(of_many_segments):
+    """Both would write the same file beside, and what the older one has written is removed when it has."""
+    world = of_many_segments
+    log = world.log
+    gone = log.active
+    older = world.at(gone.index_saver())
+    world.files.is_slow = False
+    cutting.truncate(log, log.segments[-2].base_offset)
+    while log.active.base_offset < gone.base_offset:
+        append(log, "w" * 100, epoch=6)
+    assert (log.active is gone, log.active.base_offset) == (False, gone.base_offset)
+    assert log.active.is_being_saved(), "nothing that lies under its name is its own yet"
+    newer = threading.Thread(target=log.active.index_saver())
+    newer.start()
+    newer.join(0.05)
+    assert newer.is_alive()
+    world.files.may_end.set()
+    for thread in (older, newer):
+        thread.join(WAIT_S)
+    assert f"{gone.base_offset:020d}.index" in world.names()
+
+
+def test_one_of_which_an_index_is_being_written_is_not_compacted_now(of_many_segments):
+    """It would be put in the place of the new one's, and removed."""
+    world = of_many_segments
+    first, second = world.log.segments[:2]
+    world.at(first.index_saver())
+    replaced = (OldSegment(first.base_offset, first.size, second.base_offset),)
+    new = NewSegment(first.base_offset, replaced, first.size, second.base_offset, -1, 0)
+    assert not compacting.replace_segments(world.log, new)
+    assert (world.log.failed, world.log.segments[0] is first) == (False, True)

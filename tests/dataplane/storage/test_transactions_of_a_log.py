@@ -219,30 +219,73 @@ def test_records_that_are_deleted_do_not_end_a_transaction():
     assert producing.producers_of(log).may_continue(7, 0)
 
 
-@pytest.mark.parametrize("knows_of_one", [False, True])
-def test_what_was_aborted_is_known_after_a_kill_to_a_start_that_trusts_its_segment(knows_of_one):
-    """A flush says how far that is, the segment ends there, and the process dies before its indexes are written."""
-    files, background = new_files(), ImmediateBackground()
-    log = open_log(files, background, config=CONFIG)
-
-    def abort(producer):
-        first = stage(log, batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True))
-        how = {"producer_id": producer, "producer_epoch": 0, "coordinator_epoch": 0, "now_ms": 1}
-        last = stage(log, build_marker(Marker.ABORT, **how))
-        appending.commit(log)
-        return AbortedTransaction(producer, first, last, last + 1)
-
-    expected = [abort(7)] if knows_of_one else []
-    stage(log, batch_of("v"))
+def abort(log, producer, sequence=0) -> AbortedTransaction:
+    """A transaction of one record, and what has to be left out of it."""
+    first = stage(
+        log, batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True)
+    )
+    how = {"producer_id": producer, "producer_epoch": 0, "coordinator_epoch": 0, "now_ms": 1}
+    last = stage(log, build_marker(Marker.ABORT, **how))
     appending.commit(log)
-    log.active.index_saver()()  # another segment needed its descriptors
-    expected.append(abort(8))
+    return AbortedTransaction(producer, first, last, last + 1)
+
+
+def killed_before_the_indexes_are_written(files, background, log):
+    """A flush says how far the log is trusted, its segment ends there, and the process dies. The log as it is opened next."""
     flushing.flush(log)
     background.held = True
     stage(log, batch_of("v" * 450))
     appending.commit(log)
     assert len(log.segments) == 2
-    again = open_log(files, config=CONFIG, clean=False, recovery_point=log.recovery_point)
+    return open_log(files, config=CONFIG, clean=False, recovery_point=log.recovery_point)
+
+
+@pytest.mark.parametrize("knows_of_one", [False, True])
+def test_what_was_aborted_is_known_after_a_kill_to_a_start_that_trusts_its_segment(knows_of_one):
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=CONFIG)
+    expected = [abort(log, 7)] if knows_of_one else []
+    stage(log, batch_of("v"))
+    appending.commit(log)
+    log.active.index_saver()()  # another segment needed its descriptors
+    expected.append(abort(log, 8))
+    again = killed_before_the_indexes_are_written(files, background, log)
+    assert aborting.aborted_between(again, 0, again.end_offset) == expected
+
+
+def test_what_was_aborted_is_known_of_a_segment_whose_descriptors_were_wanted_when_it_had_been_cut_to_nothing():
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=CONFIG)
+    stage(log, batch_of("v"))
+    appending.commit(log)
+    cutting.truncate(log, 0)
+    log.active.release()
+    if log.active.has_unsaved_index():
+        log.active.index_saver()()
+    expected = [abort(log, 7)]
+    again = killed_before_the_indexes_are_written(files, background, log)
+    assert aborting.aborted_between(again, 0, again.end_offset) == expected
+
+
+def test_a_list_that_is_out_of_date_and_about_to_be_removed_is_not_taken_for_that_in_memory():
+    """The log is cut while a thread is at its list, and another transaction is aborted: the two lists are equally long."""
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=CONFIG)
+    stage(log, batch_of("v"))
+    appending.commit(log)
+    abort(log, 7)
+    expected = []
+
+    def write(path, content):
+        if not expected:
+            cutting.truncate(log, 1)
+            expected.append(abort(log, 8))
+        files.write_file(path, content)
+        log.active.release()  # its descriptors are wanted
+
+    assert not log.active.index_saver(write)()
+    log.active.index_saver()()
+    again = killed_before_the_indexes_are_written(files, background, log)
     assert aborting.aborted_between(again, 0, again.end_offset) == expected
 
 
