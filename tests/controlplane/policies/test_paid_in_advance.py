@@ -52,7 +52,7 @@ def test_the_page_says_why(world, operator):
     members = {"level_percent": 75, "step_percent": 10, "floor_minutes": 60, "save": "1"}
     answer = visit(operator).post(f"instances/{world.instance.pk}/policies", {**EXPANSION, **members})
     assert answer.status_code == 422
-    assert "your role does not pay in advance" in answer.content.decode()
+    assert "Your role does not pay in advance" in answer.content.decode()
 
 
 def test_what_is_paid_by_the_hour_is_the_operators_to_have_bought(world, operator):
