@@ -11,8 +11,9 @@ told how it is when there is room again, and other alarms are told meanwhile. A 
 alone: the others are told, the alarm remembers what that one was told last (`Alarm.owed`), and it is told how it is when it has
 room again.
 
-Of the largest of all groups, and of unread records, a group that is not seen for a while is not taken for one that is well: while
-such an alarm fires, and would be over but for what that group had last, there is no value (`Reading.unseen`).
+Of the largest of all groups, and of unread records, a group that is not seen for a while is not taken for one that is well, nor
+is one whose unread bytes, or their age, are not known: while such an alarm fires, and would be over but for what that group had
+last, there is no value (`_doubt`). A group that was deleted counts for nothing; where it was the last one, nothing is unread.
 
 Alarms of an instance that was isolated or deleted end (`end_of_gone`), and receivers that know one as firing are told that it is
 over, and why: otherwise an incident that a program opened for it would never be closed.
@@ -35,8 +36,8 @@ from controlplane.alarms.delivery import outbox, words
 from controlplane.alarms.delivery.limits import with_room
 from controlplane.alarms.machine import EventKind, Happened, Look, Phase, Telling, looked, reset, set_back
 from controlplane.alarms.models import STATE, Alarm, AlarmEvent
-from controlplane.alarms.readings import NOTHING, Watches, readings_get
-from controlplane.alarms.rules import MISSING, Missing
+from controlplane.alarms.readings import NOTHING, UNKNOWN, Watches, readings_get
+from controlplane.alarms.rules import MISSING, OF_ANY_GROUP, Missing
 from controlplane.clusters.services import cluster_observe
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.portions import portions
@@ -222,15 +223,14 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
         owed = _owed(alarm, step, receivers, told)
         reading = readings.get(alarm.instance_id, NOTHING)
         before, found = (alarm.value, alarm.value_of, alarm.missing, alarm.owed), _found(alarm, readings)
-        was_told, last, unseen = alarm.told, _last_told(alarm), _unseen(alarm, reading)
+        was_told, last, doubt = alarm.told, _last_told(alarm), _doubt(alarm, reading)
+        value_of = _value_of(alarm, reading, found, doubt)
         alarm.take(step.condition)
         alarm.value, alarm.missing = (None, found.value) if isinstance(found, Missing) else (found, "")
-        whose = reading.whose.get(alarm.watch, "") if unseen is None else unseen[1]
-        alarm.value_of = whose if alarm.value is not None or unseen is not None else ""
-        alarm.owed = owed
+        alarm.value_of, alarm.owed = value_of, owed
         detail = reading.details.get(alarm.watch, "")
         if isinstance(found, Missing) and step.condition.last_told is Telling.NO_DATA:
-            detail = MISSING[found] if unseen is None else words.unseen_text(unseen[1])
+            detail = MISSING[found] if doubt is None else words.doubt_text(*doubt)
         has_new_value = before != (alarm.value, alarm.value_of, alarm.missing, alarm.owed)
         done.append(Looked(alarm, step, told, detail, has_new_value, knew=last, told=was_told))
     return done
@@ -282,19 +282,42 @@ def _step(alarm: Alarm, readings: Mapping[str, Reading], at: datetime, *, is_sil
 
 
 def _found(alarm: Alarm, readings: Mapping[str, Reading]) -> float | Missing:
-    """The value. While it fires, what a group that is not seen now had last keeps the alarm from being over, and is no value."""
-    reading, rule = readings.get(alarm.instance_id, NOTHING), alarm.rule
-    found = reading.of(rule)
-    return found if _unseen(alarm, reading) is None else Missing.NO_GROUP
+    """The value. While it fires, what is not known of a group keeps the alarm from being over, and is no value."""
+    reading = readings.get(alarm.instance_id, NOTHING)
+    found, doubt = reading.of(alarm.rule), _doubt(alarm, reading)
+    if doubt is not None:
+        return doubt[0]
+    if found is Missing.NO_GROUP and alarm.firing_since is not None and alarm.value_of in reading.deleted:
+        return 0.0  # nobody is left who has not read
+    return found
 
 
-def _unseen(alarm: Alarm, reading: Reading) -> tuple[float, str] | None:
-    """Of an alarm that fires, and would be over by what is seen: what a group that is not seen now may have, and its name."""
+def _doubt(alarm: Alarm, reading: Reading) -> tuple[Missing, str] | None:
+    """Of an alarm that fires, and would be over by what is known: why it may not be, and the group for which it may not.
+
+    A group that is not seen now may have what it had last. So may one whose figure is not known: the one that the alarm fires for
+    as long as nobody knows, any other for an hour.
+    """
     found, rule = reading.of(alarm.rule), alarm.rule
     if alarm.firing_since is None or isinstance(found, Missing) or rule.holds(found):
         return None
     unseen = reading.unseen.get(rule.watch)
-    return unseen if unseen is not None and rule.holds(unseen[0]) else None
+    if unseen is not None and rule.holds(unseen[0]):
+        return Missing.NO_GROUP, unseen[1]
+    unknown = reading.unknown.get(rule.watch, {})
+    if alarm.value_of in unknown:
+        return UNKNOWN[OF_ANY_GROUP[rule.watch]], alarm.value_of
+    last = [(value, group) for group, value in unknown.items() if value is not None and rule.holds(value)]
+    return (UNKNOWN[OF_ANY_GROUP[rule.watch]], max(last)[1]) if last else None
+
+
+def _value_of(alarm: Alarm, reading: Reading, found: float | Missing, doubt: tuple[Missing, str] | None) -> str:
+    """The group whose value it is, or for which there is none. While nothing is known, an alarm that fires keeps what it has."""
+    if doubt is not None:
+        return doubt[1]
+    if isinstance(found, Missing):
+        return alarm.value_of if alarm.firing_since is not None else ""
+    return reading.whose.get(alarm.watch, "")
 
 
 def _keep(done: Sequence[Looked], at: datetime) -> None:

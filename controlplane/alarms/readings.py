@@ -21,7 +21,18 @@ from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
 from controlplane.health.selectors import health_get
 from controlplane.history.lag.expiry import unread_lately, unread_unseen
-from controlplane.history.latest import FRESH_S, Largest, Latest, LatestLag, lags_get, latest_get, unseen_get, worst_get
+from controlplane.history.lag.known import deleted_lately
+from controlplane.history.latest import (
+    FRESH_S,
+    NO_DOUBTS,
+    Largest,
+    Latest,
+    LatestLag,
+    doubts_get,
+    lags_get,
+    latest_get,
+    worst_get,
+)
 from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.history.requests.topics import moved_lately
 from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
@@ -64,8 +75,8 @@ SAMPLE_FRESH_S = 30
 """Three samples. What is older says nothing of now."""
 WAITED_S = 60
 """Alarms are looked at every 30 s: of a shorter time, waiting between two looks would not be seen."""
-_UNKNOWN = {"group_lag_bytes": Missing.NO_SIZE, "group_lag_seconds": Missing.NO_AGE}
-"""Why no group has a figure, where there are groups."""
+UNKNOWN = {"group_lag_bytes": Missing.NO_SIZE, "group_lag_seconds": Missing.NO_AGE}
+"""Why a group has no figure that is there."""
 Watched = tuple[str, str | None]
 """What is watched, and the group or topic whose it is; None: the instance's."""
 
@@ -102,15 +113,18 @@ class Watches:
 class Reading:
     """Of one instance: a value for everything that can be watched, or why there is none; what health says of a reason.
 
-    `whose`: of what is the largest of all groups, the group whose it is, by what is watched. `unseen`, likewise: what it may be
-    if groups that are not seen now, but were within the last hour, are as they were last, and which of them has most; of what is
-    watched while it fires.
+    `whose`: of what is the largest of all groups, the group whose it is, by what is watched. Of what is watched while it fires
+    there are, likewise: `unseen`, what it may be if groups that are not seen now, but were within the last hour, are as they were
+    last, and which of them has most; `unknown`, groups of which it is not known, each with what it was last within an hour, or
+    None. `deleted`: groups that were lately, where there is no other.
     """
 
     values: Mapping[Watched, float | Missing] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     whose: Mapping[str, str] = field(default_factory=dict)
     unseen: Mapping[str, Largest] = field(default_factory=dict)
+    unknown: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    deleted: Collection[str] = ()
 
     def of(self, rule: Rule) -> float | Missing:
         """What a rule watches."""
@@ -164,26 +178,29 @@ def _read(
     more = _more(watched, known, now_s)
     for name, (values, whose) in more.items():
         found[name] = Reading({**found[name].values, **values}, found[name].details, whose)
-    for name, unseen in _unseen([name for name in watched.firing if name in known], found, now_s).items():
-        found[name] = replace(found[name], unseen=unseen)
+    found.update(_in_doubt({name: found[name] for name in watched.firing if name in known}, now_s))
     return found
 
 
-def _unseen(names: Sequence[str], found: Mapping[str, Reading], now_s: int) -> dict[str, dict[str, Largest]]:
-    """A few statements for all of these instances."""
-    if not names:
+def _in_doubt(found: Mapping[str, Reading], now_s: int) -> dict[str, Reading]:
+    """With what is not known of groups: a few statements for all of these instances."""
+    if not found:
         return {}
-    lags, records = unseen_get(names, now_s), unread_unseen(names, now_s)
-    unseen: dict[str, dict[str, Largest]] = {}
-    for name in names:
-        lag = lags.get(name, {})
-        figures = {watch: of.removeprefix("group_") for watch, of in OF_ANY_GROUP.items()}
-        unseen[name] = {watch: lag[metric] for watch, metric in figures.items() if metric in lag}
-        now = found[name].values.get((UNREAD, None))
+    names = list(found)
+    doubts, records = doubts_get(names, now_s), unread_unseen(names, now_s)
+    deleted = deleted_lately(instance_ids=names, now_s=now_s)
+    figures = {watch: of.removeprefix("group_") for watch, of in OF_ANY_GROUP.items()}
+    with_doubts = {}
+    for name, reading in found.items():
+        ours = doubts.get(name, NO_DOUBTS)
+        unseen = {watch: ours.unseen[metric] for watch, metric in figures.items() if metric in ours.unseen}
+        unknown = {watch: ours.unknown[metric] for watch, metric in figures.items() if metric in ours.unknown}
+        now = reading.values.get((UNREAD, None))
         if name in records and isinstance(now, float):
             messages, group = records[name]
-            unseen[name][UNREAD] = now + messages, group
-    return unseen
+            unseen[UNREAD] = now + messages, group
+        with_doubts[name] = replace(reading, unseen=unseen, unknown=unknown, deleted=deleted.get(name, ()))
+    return with_doubts
 
 
 More = tuple[dict[Watched, "float | Missing"], dict[str, str]]
@@ -204,7 +221,7 @@ def _more(watched: Watches, known: Collection[str], now_s: int) -> dict[str, Mor
         for watch, of in OF_ANY_GROUP.items():
             largest = None if name not in worst else worst[name].get(of.removeprefix("group_"))
             if largest is None:
-                found[name][0][watch, None] = Missing.NO_GROUP if name not in worst else _UNKNOWN[of]
+                found[name][0][watch, None] = Missing.NO_GROUP if name not in worst else UNKNOWN[of]
             else:
                 found[name][0][watch, None], found[name][1][watch] = largest
     expiring = unread_lately([name for name in unread if name in worst], now_s)

@@ -30,6 +30,7 @@ from controlplane.groups.lag import lag_messages
 from controlplane.groups.rebalances import looked
 from controlplane.kafka import backlog_door, group_door, groups
 from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
+from controlplane.kafka.topics import names_of
 from quota.contracts.namespace import instance_key, split_physical
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ MOST_GROUPS = 10_000
 MOST_DATED = 2_000
 MOST_SIZED = 2_000
 """Each is 60 us of a broker at most: a round is two milliseconds of each second of one broker, if that leads everything."""
+MOST_MISSED = 200
+"""Groups whose coordinators are asked whether they are gone: as many as a page of groups."""
 OFFSETS_S = 10.0
 """Of each broker."""
 PLACES_AT_ONCE = 2_000
@@ -136,6 +139,32 @@ def rebalanced_of(
         if groups.can_be(group):
             rebalanced[owners[key]].add(group)
     return dict(rebalanced), looks
+
+
+def gone_of(
+    cluster: ClusterAddress, wanted: Sequence[tuple[str, str]], listed: Mapping[Address, Mapping[str, str]]
+) -> set[tuple[str, str]]:
+    """Of these groups, by instance and name, those that their coordinators say are not there. `listed` is of a round.
+
+    That nobody lists a group is no proof: its coordinator may be away. MOST_MISSED are asked about, instances in turn. Raises
+    ClusterUnavailable.
+    """
+    there = {name for names in listed.values() for name in names}
+    by_owner: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+    for instance, group in sorted(wanted):
+        name = names_of(instance).group_in(group)
+        if name not in there:
+            by_owner[instance][name] = instance, group
+    asked = list(islice(in_turn([list(names) for names in by_owner.values()]), MOST_MISSED))
+    if not asked:
+        return set()
+    known = group_door.door(cluster).known(asked)
+    of = {name: each for names in by_owner.values() for name, each in names.items()}
+    return {
+        of[name]
+        for name, described in known.described.items()
+        if not groups.Group(described, known.committed.get(name, {})).exists
+    }
 
 
 def _lags(

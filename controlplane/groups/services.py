@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.core import audit
-from controlplane.groups import judging, making, moving
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.groups import earlier, judging, making, moving
 from controlplane.groups.selectors import group_forget
 from controlplane.instances.selectors import instance_running_get
 from controlplane.kafka import groups
@@ -124,11 +125,14 @@ def offsets_reset(
     return Reset(tuple(moves), judged.members)
 
 
-def group_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
+def group_delete(
+    *, organisation: Organisation, actor: str, instance_id: str, name: str, clock: Clock = SYSTEM_CLOCK
+) -> None:
     """Delete a group with its offsets. Raises NotFound, Conflict (group_not_empty), ClusterUnavailable."""
     judged = judging.deleting(organisation=organisation, instance_id=instance_id, name=name)
     instance, going = judged.instance, judged.group.committed
     groups.delete(instance.cluster.address, instance.id, name)
+    earlier.deleted(instance.id, name, int(clock.now().timestamp()))
     group_forget(instance.id, name)
     offsets = [
         {"topic": topic, "partition": number, "offset": offset} for (topic, number), offset in sorted(going.items())

@@ -1,6 +1,7 @@
 """The newest figures that are known of instances, and of groups: what alarms judge, and what a tenant's Prometheus reads.
 
-What is not fresh is absent, never zero: a master that is away leaves no samples, and a group that is gone leaves no minutes. Of
+What is not fresh is absent, never zero: a master that is away leaves no samples, and a group that is gone leaves no minutes. One
+that is known to be deleted is absent at once. Of
 an instance there is its newest sample, and throttled time, which is told half a minute late (`selectors.TOLD_WITHIN_S`): so it is
 that of the newest step of which it is known, or of a longer time that ends with this step. A clock that was ahead may have left
 rows of later: they are not of now.
@@ -15,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import F, OuterRef, Q, Subquery
 
 from controlplane.groups.earlier import Earlier
 from controlplane.groups.rounds import MOST_GROUPS
@@ -104,9 +105,7 @@ def lags_get(wanted: Collection[tuple[str, str]], now_s: int) -> dict[tuple[str,
     keys = {(instance, digest_of(group)): (instance, group) for instance, group in wanted}
     if not keys:
         return {}
-    rows = LagGroup.objects.filter(
-        instance__in={instance for instance, _ in keys}, digest__in={digest for _, digest in keys}
-    )
+    rows = _there(instance__in={instance for instance, _ in keys}, digest__in={digest for _, digest in keys})
     ours = {
         pk: keys[instance, digest]
         for pk, instance, digest in rows.values_list("pk", "instance", "digest")
@@ -117,7 +116,7 @@ def lags_get(wanted: Collection[tuple[str, str]], now_s: int) -> dict[tuple[str,
 
 def lags_of(instance: str, now_s: int, most: int) -> dict[str, LatestLag]:
     """By name: of an instance's groups of which there is a fresh minute, `most` of them, those furthest behind."""
-    ours = LagGroup.objects.filter(instance=instance)
+    ours = _there(instance=instance)
     last = _last_minutes(ours.values("pk"), now_s)
     worst = sorted(last, key=lambda pk: (-last[pk].messages, pk))[:most]
     names = dict(ours.filter(pk__in=worst).values_list("pk", "name"))
@@ -135,8 +134,8 @@ def worst_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]
     """
     if not names:
         return {}
-    of = dict(LagGroup.objects.filter(instance__in=names).values_list("pk", "instance"))
-    last = _last_minutes(LagGroup.objects.filter(instance__in=names).values("pk"), now_s)
+    of = dict(_there(instance__in=names).values_list("pk", "instance"))
+    last = _last_minutes(_there(instance__in=names).values("pk"), now_s)
     largest: dict[str, dict[str, tuple[float, int]]] = {}
     for pk in sorted(last):
         if pk not in of:  # it came between the two statements
@@ -153,32 +152,66 @@ def worst_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]
     }
 
 
-def unseen_get(names: Sequence[str], now_s: int) -> dict[str, dict[str, Largest]]:
-    """Of these instances' groups without a fresh minute, but with one of the last hour: the largest of what they had last.
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """Of one instance's groups that a round of the last hour has seen: what they have now and nobody knows.
 
-    By instance and the metric's name. Such a group may be unreadable (a partition of its topic has no leader), not well.
+    By the metric's name in the history of lag. `unseen`: of groups without a fresh minute, the largest of what they had last.
+    Such a group may be unreadable (a partition of its topic has no leader), not well. `unknown`: groups of whose last minute the
+    figure is not known, with what it was in the newest minute of the last hour in which it was; None: there is none.
     """
+
+    unseen: Mapping[str, Largest] = field(default_factory=dict)
+    unknown: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+
+
+NO_DOUBTS = Doubts()
+
+
+def doubts_get(names: Sequence[str], now_s: int) -> dict[str, Doubts]:
+    """Of those of these instances of whose groups not all is known now."""
     if not names:
         return {}
-    minutes = LagMinutes.objects.filter(group=OuterRef("pk"), at__lte=now_s).order_by("-at")
-    groups = LagGroup.objects.filter(instance__in=names).annotate(
-        last_at=Subquery(minutes.values("at")[:1]), last_until=Subquery(minutes.values("until")[:1])
-    )
     this = floor(now_s, MINUTES.step_s)
-    unseen = groups.filter(last_until__gte=this - GONE_AFTER_S, last_until__lt=this - LAG_FRESH_S)
-    found = unseen.values_list("pk", "instance", "name", "last_at")
-    of = {pk: (instance, group, at) for pk, instance, group, at in found}
-    rows = LagMinutes.objects.filter(group__in=list(of), at__in={at for _, _, at in of.values()})
-    largest: dict[str, dict[str, Largest]] = {}
-    for row in rows.order_by("group"):
-        instance, group, at = of[row.group]
-        if row.at != at:
-            continue
-        ours = largest.setdefault(instance, {})
-        for metric, value in _figures(row):
-            if value is not None and (metric not in ours or value > ours[metric][0]):
-                ours[metric] = float(value), group
-    return largest
+    minutes = LagMinutes.objects.filter(group=OuterRef("pk"), at__lte=now_s).order_by("-at")
+    of_hour = minutes.filter(until__gte=this - GONE_AFTER_S)
+    groups = _there(instance__in=names).annotate(
+        last_at=Subquery(minutes.values("at")[:1]),
+        last_until=Subquery(minutes.values("until")[:1]),
+        sized_at=Subquery(of_hour.filter(size__isnull=False).values("at")[:1]),
+        dated_at=Subquery(of_hour.filter(oldest_ms__isnull=False).values("at")[:1]),
+    )
+    found = groups.filter(last_until__gte=this - GONE_AFTER_S).filter(
+        Q(last_until__lt=this - LAG_FRESH_S)
+        | ~Q(last_at=F("sized_at"))
+        | ~Q(last_at=F("dated_at"))
+        | Q(sized_at=None)
+        | Q(dated_at=None)
+    )
+    of = {row.pk: row for row in found}
+    moments = {at for row in of.values() for at in (row.last_at, row.sized_at, row.dated_at) if at is not None}
+    rows = {
+        (row.group, row.at): dict(_figures(row))
+        for row in LagMinutes.objects.filter(group__in=list(of), at__in=moments)
+    }
+    unseen: defaultdict[str, dict[str, Largest]] = defaultdict(dict)
+    unknown: defaultdict[str, dict[str, dict[str, float | None]]] = defaultdict(dict)
+    for pk, row in sorted(of.items()):
+        known_at = {"lag_bytes": row.sized_at, "lag_seconds": row.dated_at}
+        for metric, value in rows.get((pk, row.last_at), {}).items():
+            if value is None:
+                earlier = rows.get((pk, known_at[metric]), {}).get(metric)
+                unknown[row.instance].setdefault(metric, {})[row.name] = earlier
+            elif row.last_until < this - LAG_FRESH_S:
+                ours = unseen[row.instance]
+                if metric not in ours or value > ours[metric][0]:
+                    ours[metric] = float(value), row.name
+    return {name: Doubts(unseen.get(name, {}), unknown.get(name, {})) for name in {*unseen, *unknown}}
+
+
+def _there(**of: Any) -> QuerySet[LagGroup]:
+    """Groups of which nobody has said that they are gone."""
+    return LagGroup.objects.filter(deleted_at=None, **of)
 
 
 def _figures(row: LagMinutes) -> tuple[tuple[str, float | None], ...]:

@@ -226,6 +226,9 @@ class LagGroup(models.Model):
     instance = models.CharField(max_length=32)
     digest = models.CharField(max_length=32)
     name = models.CharField(max_length=1000)
+    deleted_at = models.BigIntegerField(
+        null=True
+    )  # seconds: it was not there any more; null: a round has seen it since
 
     class Meta:
         """Found by its instance and name."""

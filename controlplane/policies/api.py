@@ -68,6 +68,7 @@ class DiskPolicyApi(APIView):
             "instance_id": instance_id,
             "wanted": rule_of(body.validated_data),
             "confirm_price": body.validated_data["confirm_price"],
+            "admit_paying": caller.limits.admit_paying,
         }
         check_rule = preconditions.check_of(request, asdict)
         if check_rule is not None:

@@ -28,6 +28,8 @@ class DiskPolicy(models.Model):
     spare_unread = models.BooleanField(default=False)
     max_storage_gib = models.FloatField(null=True)
     confirm_price = models.BooleanField(default=False)  # what it may come to cost is known
+    # Who has set it may pay in advance, so that it may buy more of what is paid so.
+    pays_in_advance = models.BooleanField(default=True, db_default=True)
     revision = models.PositiveBigIntegerField(default=1)  # of what its tenant has said: operations of another one stop
     acts_next_at = models.DateTimeField(null=True)  # not before
     to_put_back = models.BooleanField(

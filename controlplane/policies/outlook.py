@@ -22,7 +22,7 @@ from controlplane.policies.selectors import disk_get
 from controlplane.policies.services import amounts_at, most_of, policy_set, puts_back
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from controlplane.instances.models import Instance
     from controlplane.policies.rules import Kept, Loss
@@ -38,6 +38,7 @@ def setting(
     instance_id: str,
     wanted: Rule,
     confirm_price: bool = False,
+    admit_paying: Callable[[], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Outlook:
     """Of services.policy_set, which takes the same. Raises what that raises."""
@@ -49,6 +50,7 @@ def setting(
             instance_id=instance_id,
             wanted=wanted,
             confirm_price=confirm_price,
+            admit_paying=admit_paying,
             clock=clock,
         )
     instance = instance_get(organisation=organisation, instance_id=instance_id)

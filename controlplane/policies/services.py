@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from controlplane.admission import prepaid
 from controlplane.admission import rules as sizes
 from controlplane.admission.selectors import counted, plan_counted
 from controlplane.admission.services import price_check
 from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Forbidden, Invalid
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.validation import MOST_STORAGE_GIB
@@ -48,19 +49,29 @@ def policy_set(
     wanted: Rule,
     confirm_price: bool = False,
     check_rule: Callable[[Rule], None] | None = None,
+    admit_paying: Callable[[], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DiskPolicy:
     """What an instance does when its disk fills up. Said again, nothing happens. `check_rule` is told the rule of before.
 
-    Where retention is shortened and the new policy does not shorten, or not so far, it is put back as it was. Raises NotFound,
-    Conflict, Invalid, PriceUnconfirmed.
+    Where retention is shortened and the new policy does not shorten, or not so far, it is put back as it was. `admit_paying` as
+    of purchases.instance_change: who pays nothing in advance has no policy buy what is paid so, now or later. Raises NotFound,
+    Conflict, Invalid, PriceUnconfirmed, Forbidden.
     """
+    pays = _pays(admit_paying)
+
+    def is_said(policy: DiskPolicy) -> bool:
+        is_same = policy.rule == wanted and policy.confirm_price == confirm_price
+        return is_same and (policy.pays_in_advance or not pays or wanted.policy != EXPANSION)
+
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     rows = DiskPolicy.objects.unscoped("the instance was found within its organisation")
     present = rows.filter(pk=instance.pk).first()
-    if present is not None and present.rule == wanted and present.confirm_price == confirm_price:
+    if present is not None and is_said(present):
         return present  # it may have bought up to its most since, and would not be asked for so again
     check(instance, wanted)
+    if wanted.policy == EXPANSION and admit_paying is not None and prepaid.charged(instance, clock) is not None:
+        admit_paying()
     if wanted.policy == EXPANSION and not confirm_price:
         now, then = amounts_at(instance, instance.storage_gib, clock), amounts_at(instance, most_of(wanted), clock)
         price_check(plan_counted(organisation, clock=clock), now, then)
@@ -70,11 +81,12 @@ def policy_set(
         before = policy.rule
         if check_rule is not None:
             check_rule(before)
-        if before == wanted and policy.confirm_price == confirm_price:
+        if is_said(policy):
             return policy
+        paid = policy.pays_in_advance
         for name, value in asdict(wanted).items():
             setattr(policy, name, value)
-        policy.confirm_price = confirm_price
+        policy.confirm_price, policy.pays_in_advance = confirm_price, pays
         policy.revision += 1
         policy.acts_next_at, policy.problem, policy.problem_at = None, "", None
         policy.save()
@@ -83,7 +95,9 @@ def policy_set(
             actor=actor,
             action=POLICY_SET,
             target=instance.id,
-            detail=audit.changed(asdict(before), asdict(wanted)),
+            detail=audit.changed(
+                {**asdict(before), "pays_in_advance": paid}, {**asdict(wanted), "pays_in_advance": pays}
+            ),
             clock=clock,
         )
         if puts_back(before, wanted) and shortened_of(instance.id).exists():
@@ -91,6 +105,16 @@ def policy_set(
             policy.save(update_fields=["to_put_back"])
             _put_back(policy, actor, clock)
     return policy
+
+
+def _pays(admit_paying: Callable[[], None] | None) -> bool:
+    """Whether who sets a policy may pay in advance."""
+    try:
+        if admit_paying is not None:
+            admit_paying()
+    except Forbidden:
+        return False
+    return True
 
 
 def check(instance: Instance, wanted: Rule) -> None:

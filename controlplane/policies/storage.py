@@ -27,7 +27,7 @@ from controlplane.billing.selectors import account_get
 from controlplane.budgets.selectors import budget_list, stand_of, stands_of
 from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Conflict, OperationFailed, SluiceError
+from controlplane.core.errors import Conflict, Forbidden, OperationFailed, SluiceError
 from controlplane.core.operations import Finished, OperationKind, Step
 from controlplane.instances.models import Instance, InstanceState, SpecChange, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh
@@ -87,6 +87,7 @@ def _bought(operation: Operation, used: int) -> Finished:
         instance_id=policy.pk,
         changes={"storage_gib": wanted},
         confirm_price=policy.confirm_price,
+        admit_paying=None if policy.pays_in_advance else _refuse,
     )
     # The purchase has locked the organisation's row: of two instances that buy at once the second counts what the first bought.
     price = _check_budgets(policy, instance, wanted, charged)
@@ -95,6 +96,15 @@ def _bought(operation: Operation, used: int) -> Finished:
     telling.expanded_tell(policy, before_gib=before, after_gib=wanted, price=price, at=SYSTEM_CLOCK.now())
     said = f"storage was raised from {before:g} to {wanted:g} GiB"
     return Finished("", {"said": said, "storage_gib": wanted, "operation_id": begun.id})
+
+
+def _refuse() -> None:
+    """Of an instance that is paid in advance since. Raises Forbidden."""
+    raise Forbidden(
+        "the instance is paid in advance, and who has set the policy does not pay in advance: "
+        "an owner or a member has to set it again",
+        code="not_in_role",
+    )
 
 
 def _check_budgets(policy: DiskPolicy, instance: Instance, wanted: float, charged: Decimal | None) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from controlplane.alarms.machine import Telling
-from controlplane.alarms.rules import FIGURES, REASONS, UNREAD
+from controlplane.alarms.rules import FIGURES, REASONS, UNREAD, Missing
 from controlplane.core.text import second_text
 
 if TYPE_CHECKING:
@@ -91,8 +91,12 @@ def title_text(rule: Rule, value_of: str = "") -> str:
     return figure.title if rule.topic is None else f"{figure.title} of topic {name_shown(rule.topic)}"
 
 
-def unseen_text(group: str) -> str:
+def doubt_text(missing: Missing, group: str) -> str:
     """Why there is no value, of a rule about any group: what one of them has now is not known."""
+    if missing is Missing.NO_SIZE:
+        return f"How many bytes the group {name_shown(group)} has not read is not known now"
+    if missing is Missing.NO_AGE:
+        return f"The oldest record that the group {name_shown(group)} has not read has no known time"
     return f"The group {name_shown(group)} was not seen in the last three minutes"
 
 

@@ -40,6 +40,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
             "organisation": caller.organisation,
             "actor": caller.actor,
             "instance_id": instance_id,
+            "admit_paying": caller.limits.admit_paying,
             **form.wanted(),
         }
         try:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
@@ -37,7 +37,7 @@ from controlplane.core.portions import portions
 from controlplane.history.lag.paces import FORGOTTEN_S as PACES_FORGOTTEN_S
 from controlplane.history.lag.paces import paced, pushed_out
 from controlplane.history.lag.rows import GONE_AFTER_S, MS, NOTHING_LEFT
-from controlplane.history.models import ExpiringUnread
+from controlplane.history.models import ExpiringUnread, LagGroup
 from controlplane.kafka import client
 from quota.contracts.namespace import split_physical
 
@@ -132,9 +132,15 @@ def unread_lately(names: Sequence[str], now_s: int) -> dict[str, tuple[int, str]
 
 
 def _of_groups(rows: QuerySet[ExpiringUnread]) -> dict[str, tuple[int, str]]:
-    """By instance: how many all its groups have together, and the name of that which has most."""
+    """By instance: how many all its groups have together, and the name of that which has most. Without groups that are gone."""
     found: dict[str, tuple[int, str]] = {}
-    ordered = rows.order_by("instance", "group").values_list("instance", "group").annotate(unread=Sum("messages"))
+    gone = LagGroup.objects.filter(instance=OuterRef("instance"), name=OuterRef("group"), deleted_at__isnull=False)
+    ordered = (
+        rows.filter(~Exists(gone))
+        .order_by("instance", "group")
+        .values_list("instance", "group")
+        .annotate(unread=Sum("messages"))
+    )
     most: dict[str, int] = {}
     for instance, group, messages in ordered:
         total, worst = found.get(instance, (0, ""))

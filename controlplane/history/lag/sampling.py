@@ -18,8 +18,9 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
 from controlplane.core.portions import portions
 from controlplane.groups.rebalances import FORGOTTEN_S
-from controlplane.groups.rounds import rebalanced_of, round_of
+from controlplane.groups.rounds import gone_of, rebalanced_of, round_of
 from controlplane.history.lag.expiry import expiry_keep
+from controlplane.history.lag.known import AHEAD_S, groups_back, groups_gone, groups_to_miss
 from controlplane.history.lag.rebalances import rebalances_keep
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
 from controlplane.history.models import LagGroup, LagMark, LagMinutes
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 AT_ONCE = 500
 DATED_FOR_S = 600
-AHEAD_S = 120
-"""A mark further ahead than this is of a worker whose clock was wrong."""
 
 
 class Figures(NamedTuple):
@@ -71,6 +70,7 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     names = list(running.order_by("pk").values_list("pk", flat=True))
     if not names:
         return 0
+    begun_s = int(clock.now().timestamp())
     dated, sized = (f"lag:{what}:{cluster.pk}" for what in ("dated", "sized"))
     try:
         found = round_of(
@@ -92,12 +92,31 @@ def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
     }
     ids = _ids(lags)
     _written({ids[name]: figures for name, figures in lags.items()}, at, taken_s - at)
+    groups_back(sorted(ids.values()), begun_s)
     expiry_keep(cluster.address, found, clock.now())
     try:
-        _rebalances_sampled(cluster, names, found, clock)
+        _gone_noted(cluster, names, found, begun_s)
     except Exception:  # the lag is kept, and other clusters wait for theirs
+        LOG.exception("which groups of cluster %s are gone is not known", cluster)
+    try:
+        _rebalances_sampled(cluster, names, found, clock)
+    except Exception:  # likewise
         LOG.exception("rebalances of the groups of cluster %s are not known", cluster)
     return len(lags)
+
+
+def _gone_noted(cluster: PhysicalCluster, names: Sequence[str], found: Round, begun_s: int) -> None:
+    """Of groups that were there within the hour and are listed by nobody: those that their coordinators say are gone."""
+    missed = groups_to_miss(instance_ids=names, now_s=begun_s).values_list("instance", "name", "pk")
+    keys = {(instance, group): pk for instance, group, pk in missed if group not in found.lags.get(instance, {})}
+    if not keys:
+        return
+    try:
+        gone = gone_of(cluster.address, list(keys), found.listed)
+    except Unavailable as error:
+        LOG.warning("which groups of cluster %s are gone is not known: %s", cluster, error)
+        return
+    groups_gone(sorted(keys[each] for each in gone), begun_s)
 
 
 def _rebalances_sampled(cluster: PhysicalCluster, names: Sequence[str], found: Round, clock: Clock) -> None:

@@ -10,7 +10,8 @@ from controlplane.alarms.delivery.words import rule_text
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, Delivery
 from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, Comparison, Rule
-from controlplane.history.models import ExpiringUnread, RequestSample
+from controlplane.history.lag.known import group_deleted, groups_back
+from controlplane.history.models import ExpiringUnread, LagGroup, RequestSample
 from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH
 from tests.controlplane.history.conftest import keep_gaps
 from tests.controlplane.history.test_lag_api import lag_of
@@ -46,6 +47,11 @@ def watching(instance, storage, clock, sampled):
 
 def minute(clock) -> int:
     return int(clock.now().timestamp()) // 60 * 60
+
+
+def deleted(instance, group, clock) -> None:
+    """As who deletes it says."""
+    group_deleted(instance.id, group, int(clock.now().timestamp()))
 
 
 def data() -> dict:
@@ -123,7 +129,7 @@ def test_another_group_that_is_as_far_behind_keeps_it_firing_with_its_own_value(
     assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 1100.0, "audit")
 
 
-def test_of_a_group_that_was_deleted_it_is_over_after_an_hour(watching, instance, clock):
+def test_of_a_group_that_nobody_has_seen_for_an_hour_it_is_over(watching, instance, clock):
     watching("any_group_lag_messages", 1000)
     lag_of(instance.id, "billing", minute(clock), 1204, 30)
     watching.look()
@@ -132,6 +138,164 @@ def test_of_a_group_that_was_deleted_it_is_over_after_an_hour(watching, instance
         lag_of(instance.id, "calm", minute(clock), 3, 30)
         assert watching.look().phase == phase
     assert types() == ["alarm.firing", "alarm.resolved"]
+
+
+@pytest.mark.parametrize("later_s", [0, 300], ids=["at once", "while it cannot be read"])
+def test_of_a_group_that_its_tenant_deletes_it_is_over_at_the_next_look(watching, instance, clock, later_s):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    lag_of(instance.id, "calm", minute(clock), 3, 30)
+    assert watching.look().phase == "firing"
+    clock.advance(later_s)
+    lag_of(instance.id, "calm", minute(clock), 3, 30)
+    assert watching.look().value_of == "billing"
+    deleted(instance, "billing", clock)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("ok", 3.0, "calm")
+    assert types() == ["alarm.firing", "alarm.resolved"]
+
+
+@pytest.mark.parametrize("later_s", [0, 7200], ids=["at once", "after hours without a value"])
+def test_of_the_only_group_likewise_since_there_is_none_that_could_lag(watching, instance, clock, later_s):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    assert watching.look().phase == "firing"
+    clock.advance(later_s)
+    watching.look()
+    deleted(instance, "billing", clock)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("ok", 0.0, "")
+    assert data()["text"].startswith("Lag of any group is 0 records. The alarm is over;")
+
+
+def test_where_another_group_cannot_be_read_that_one_was_deleted_ends_nothing(watching, instance, clock):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    lag_of(instance.id, "audit", minute(clock), 1100, 30)
+    watching.look()
+    clock.advance(300)
+    deleted(instance, "billing", clock)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.missing, alarm.firing_since is None) == ("no_data", "no_group", False)
+
+
+def test_a_group_that_is_made_again_under_its_name_counts(watching, instance, clock):
+    watching("any_group_lag_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 1204, 30)
+    lag_of(instance.id, "calm", minute(clock), 3, 30)
+    deleted(instance, "billing", clock)
+    assert watching.look().value_of == "calm"
+    clock.advance(60)
+    lag_of(instance.id, "billing", minute(clock), 2000, 30)
+    groups_back(list(LagGroup.objects.values_list("pk", flat=True)), int(clock.now().timestamp()))
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 2000.0, "billing")
+
+
+# --- a group of which a figure is not known -------------------------------------------------------------------------------
+
+
+FIGURES = [("any_group_lag_bytes", "no_size"), ("any_group_lag_seconds", "no_age")]
+
+
+def figure_of(instance, group, clock, watch, value):
+    """A minute with so many unread bytes, or so old: the other one is of no interest."""
+    size, age_s = (value, 30) if watch == "any_group_lag_bytes" else (7, value)
+    lag_of(instance.id, group, minute(clock), 1204, age_s, size)
+
+
+@pytest.mark.parametrize(("watch", "missing"), FIGURES)
+@pytest.mark.parametrize("passed_s", [60, 7200])
+def test_it_is_not_over_while_what_the_group_that_fired_it_has_is_not_known(
+    watching, instance, clock, watch, missing, passed_s
+):
+    watching(watch, 1000, tell_no_data=True)
+    figure_of(instance, "billing", clock, watch, 2000)
+    assert watching.look().phase == "firing"
+    for step_s in (60, 60, passed_s):
+        clock.advance(step_s)
+        figure_of(instance, "billing", clock, watch, None)
+        figure_of(instance, "calm", clock, watch, 3)
+        alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of, alarm.missing) == ("no_data", None, "billing", missing)
+    assert alarm.firing_since is not None
+    assert types() == ["alarm.firing", "alarm.no_data"]
+    assert "billing" in data()["text"]
+    assert data()["text"].count("It was firing, and is not over.") == 1
+    clock.advance(60)
+    figure_of(instance, "billing", clock, watch, 4)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("ok", 4.0, "billing")
+
+
+@pytest.mark.parametrize(("watch", "missing"), FIGURES)
+def test_nor_when_that_group_then_cannot_be_read_at_all(watching, instance, clock, watch, missing):
+    watching(watch, 1000)
+    figure_of(instance, "billing", clock, watch, 2000)
+    watching.look()
+    clock.advance(60)
+    figure_of(instance, "billing", clock, watch, None)
+    watching.look()
+    clock.advance(600)
+    figure_of(instance, "calm", clock, watch, 3)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value_of, alarm.missing) == ("no_data", "billing", missing)
+
+
+@pytest.mark.parametrize(("watch", "missing"), FIGURES)
+def test_nor_where_another_one_had_as_much_meanwhile(watching, instance, clock, watch, missing):
+    watching(watch, 1000)
+    figure_of(instance, "billing", clock, watch, 2000)
+    watching.look()
+    clock.advance(60)
+    figure_of(instance, "billing", clock, watch, None)
+    figure_of(instance, "audit", clock, watch, 1500)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("firing", 1500.0, "audit")
+    clock.advance(30)
+    figure_of(instance, "billing", clock, watch, None)
+    figure_of(instance, "audit", clock, watch, 5)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value_of, alarm.missing) == ("firing", "billing", missing)
+
+
+@pytest.mark.parametrize(("watch", "_missing"), FIGURES)
+def test_a_group_that_never_had_so_much_holds_up_nothing(watching, instance, clock, watch, _missing):
+    watching(watch, 1000)
+    figure_of(instance, "billing", clock, watch, 2000)
+    figure_of(instance, "small", clock, watch, 7)
+    figure_of(instance, "undated", clock, watch, None)
+    watching.look()
+    clock.advance(60)
+    figure_of(instance, "billing", clock, watch, 3)
+    figure_of(instance, "small", clock, watch, None)
+    figure_of(instance, "undated", clock, watch, None)
+    assert watching.look().phase == "ok"
+
+
+@pytest.mark.parametrize(("watch", "_missing"), FIGURES)
+def test_what_a_group_has_that_nobody_knows_makes_no_alarm_fire(watching, instance, clock, watch, _missing):
+    figure_of(instance, "billing", clock, watch, 2000)
+    clock.advance(60)
+    watching(watch, 1000)
+    figure_of(instance, "billing", clock, watch, None)
+    figure_of(instance, "calm", clock, watch, 3)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value, alarm.value_of) == ("ok", 3.0, "calm")
+
+
+@pytest.mark.parametrize(("watch", "_missing"), FIGURES)
+def test_of_a_group_whose_figure_is_not_known_it_is_over_when_it_is_deleted(watching, instance, clock, watch, _missing):
+    watching(watch, 1000)
+    figure_of(instance, "billing", clock, watch, 2000)
+    watching.look()
+    clock.advance(60)
+    figure_of(instance, "billing", clock, watch, None)
+    figure_of(instance, "calm", clock, watch, 3)
+    watching.look()
+    deleted(instance, "billing", clock)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value_of) == ("ok", "calm")
 
 
 def test_a_group_that_was_well_when_it_was_seen_last_holds_up_nothing(watching, instance, clock):
@@ -206,6 +370,19 @@ def test_it_is_not_over_because_a_group_with_unread_records_cannot_be_read(watch
         alarm = watching.look()
         assert (alarm.phase, alarm.missing) == expected
     assert types() == ["alarm.firing", "alarm.resolved"]
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_unread_records_of_a_group_that_its_tenant_deletes_expire_for_nobody(watching, instance, clock, others):
+    watching("expiring_unread_messages", 1000)
+    lag_of(instance.id, "billing", minute(clock), 5000, 30)
+    if others:
+        lag_of(instance.id, "calm", minute(clock), 3, 30)
+    expiring(instance, clock.now())
+    assert watching.look().phase == "firing"
+    deleted(instance, "billing", clock)
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value) == ("ok", 0.0)
 
 
 def test_where_no_round_sees_any_group_it_is_no_value(watching, instance, clock):

@@ -14,6 +14,7 @@ from controlplane.core import kept
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.groups import rounds
 from controlplane.history.lag import sampling
+from controlplane.history.lag.known import group_deleted
 from controlplane.history.models import LagGroup, LagMinutes
 from controlplane.instances.models import Instance
 from controlplane.kafka.group_door import Span
@@ -116,6 +117,109 @@ def test_a_group_that_is_gone_is_a_gap_and_the_same_name_goes_on_later(hers, pre
     sampling.sample(clock=present)
     assert rows() == [("billing", 0, 0, 2), ("billing", 2, 2, 2)]
     assert LagGroup.objects.count() == 1
+
+
+# --- groups that are gone -------------------------------------------------------------------------------------------------
+
+
+def gone():
+    return set(LagGroup.objects.exclude(deleted_at=None).values_list("name", flat=True))
+
+
+def test_a_group_that_its_coordinator_does_not_know_any_more_is_gone_until_it_is_seen_again(hers, present):
+    """Whoever deleted it: its tenant's own tools, or brokers when its offsets expired."""
+    kept = hers.billing
+    sampling.sample(clock=present)
+    assert gone() == set()
+    present.advance(60)
+    del hers.groups.found[f"{hers.key}.billing"]
+    sampling.sample(clock=present)
+    assert gone() == {"billing"}
+    asked = hers.groups.rounds["described"]
+    present.advance(60)
+    sampling.sample(clock=present)
+    assert (gone(), hers.groups.rounds["described"]) == ({"billing"}, asked)  # nobody is asked again
+    present.advance(60)
+    hers.groups.found[f"{hers.key}.billing"] = kept
+    sampling.sample(clock=present)
+    assert gone() == set()
+
+
+def test_while_all_groups_are_there_no_coordinator_is_asked_whether_they_are(hers, present):
+    for _ in range(3):
+        sampling.sample(clock=present)
+        present.advance(60)
+    assert hers.groups.rounds["described"] == 0
+
+
+def test_a_group_that_nobody_lists_because_its_coordinator_is_away_is_not_gone(hers, present):
+    sampling.sample(clock=present)
+    present.advance(60)
+    name = f"{hers.key}.billing"
+    del hers.groups.found[name]
+    hers.groups.hidden.add(name)
+    sampling.sample(clock=present)
+    assert (rows(), gone()) == ([("billing", 0, 0, 2)], set())
+
+
+def test_a_group_that_cannot_be_read_is_not_gone(hers, present, monkeypatch):
+    """No partition of its topic has a leader."""
+    sampling.sample(clock=present)
+    present.advance(60)
+    monkeypatch.setattr(hers.groups, "spans", lambda _places: {})
+    assert sampling.sample(clock=present) == 0
+    assert (gone(), hers.groups.rounds["described"]) == (set(), 0)
+
+
+def test_a_group_that_is_deleted_while_a_round_looks_stays_gone_though_the_round_has_seen_it(
+    hers, present, monkeypatch
+):
+    sampling.sample(clock=present)
+    present.advance(60)
+
+    def deleted_meanwhile(*asked, **known):
+        found = rounds.round_of(*asked, **known)
+        present.advance(1)
+        group_deleted(hers.instance_id, "billing", int(present.now().timestamp()))
+        present.advance(1)
+        return found
+
+    monkeypatch.setattr(sampling, "round_of", deleted_meanwhile)
+    sampling.sample(clock=present)
+    assert gone() == {"billing"}
+
+
+def test_that_coordinators_cannot_be_asked_costs_no_minute(hers, present, monkeypatch):
+    sampling.sample(clock=present)
+    present.advance(60)
+    hers.groups.found[f"{hers.key}.second"] = FakeGroup(dict(hers.billing.offsets))
+    del hers.groups.found[f"{hers.key}.billing"]
+
+    def away(_names):
+        raise ClusterUnavailable("no broker names the groups' coordinators")
+
+    monkeypatch.setattr(hers.groups, "known", away)
+    assert sampling.sample(clock=present) == 1
+    assert gone() == set()
+
+
+def test_of_a_mark_of_a_clock_that_was_ahead_a_group_that_is_seen_is_there(hers, present):
+    sampling.sample(clock=present)
+    group_deleted(hers.instance_id, "billing", int(present.now().timestamp()) + 9 * HOUR)
+    present.advance(60)
+    sampling.sample(clock=present)
+    assert gone() == set()
+
+
+def test_whoever_deletes_a_group_here_says_so_at_once(hers, present, alice):
+    sampling.sample(clock=present)
+    hers.billing.members.clear()
+    answer = alice.api.delete(f"/api/v1/instances/{hers.instance_id}/groups/billing")
+    assert answer.status_code == 204, answer.content
+    assert gone() == {"billing"}
+
+
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 def test_two_tenants_groups_of_one_name_are_two(hers, his, present):  # noqa: F811
