@@ -59,6 +59,7 @@ AUDIT_FILE = Call("GET", "/audit.csv")
 AUDIT_VERIFY = Call("GET", "/audit/verify")
 
 MEMBERS = Call("GET", "/members")
+MEMBER = Call("GET", "/members/{membership_id}")
 MEMBER_ROLE = Call("PATCH", "/members/{membership_id}")
 MEMBER_REMOVE = Call("DELETE", "/members/{membership_id}")
 INVITATIONS = Call("GET", "/invitations")

@@ -362,7 +362,7 @@ ROWS = {
     },
     "members": {"members_get": "member list", "invitations_get": "invitation list", "invitations_post": "member invite"},
     "invitation_withdraw": {"invitations_item_delete": "invitation withdraw"},
-    "member_role": {"members_item_patch": "member role"},
+    "member_role": {"members_item_get": "member show", "members_item_patch": "member role"},
     "member_remove": {"members_item_delete": "member remove"},
 }  # fmt: skip
 """By the name of an address: the operations that give what it shows and does, each with the command that makes that call."""
