@@ -65,6 +65,8 @@ ROWS = {
         "metering_brokers_waiver_post": "metering waive-broker",
         "metering_losses_get": "metering losses",
         "metering_losses_settle_post": "metering settle",
+        "metering_caps_get": "metering caps",
+        "metering_caps_post": "metering cap",
         "metering_reconciliations_get": "metering reconciliations",
         "metering_differences_get": "metering differences",
         "metering_fold_get": "metering fold",

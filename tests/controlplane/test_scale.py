@@ -136,6 +136,7 @@ OF_OPERATORS = {
     "metering/reconciliations",
     "metering/differences",
     "metering/waivers",
+    "metering/caps",
     "metering/brokers",
     "quota-report",
     "neighbours",
