@@ -240,6 +240,7 @@ urlpatterns = [
     path(f"{V1}/taxes", billing.TaxesApi.as_view()),
     path(f"{V1}/metering/losses", metering.LossesApi.as_view()),
     path(f"{V1}/metering/losses/<int:loss_id>/settle", metering.LossSettleApi.as_view()),
+    path(f"{V1}/metering/caps", metering.UsageCapsApi.as_view()),
     path(f"{V1}/metering/months", billing.WaitingMonthsApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering/fold", metering.FoldApi.as_view()),

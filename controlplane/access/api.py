@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.access import acls, selectors, trail, users
-from controlplane.access.cut_off import acls_cut_off
+from controlplane.access.cut_off import acls_cut_off, user_connected
 from controlplane.access.passwords import password_checked
 from controlplane.access.serializers import (
     MECHANISMS,
@@ -39,6 +39,7 @@ from controlplane.api.ranges import span_of
 from controlplane.core.dry_runs import affected
 from controlplane.core.errors import Invalid, NotFound
 from quota.contracts.acls import PatternType
+from quota.core.explain_access import USER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -148,10 +149,18 @@ def _refused_then(wanted: Callable[[Any], Sequence[Acl]]) -> dry_runs.Touches:
 
 def _clients_then(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
     """Clients that would be refused, or let in, without the ACLs that a filter takes."""
-    at = {"organisation": caller_of(request).organisation, "instance_id": ids["instance_id"]}
+    return _clients_without(request, ids["instance_id"], _filter_of(request.data))
+
+
+def _clients_without(
+    request: Request, instance_id: str, wanted: AclFilter, besides: Collection[str] = ()
+) -> tuple[Affected, ...]:
+    """The same of this filter. `besides`: principals that are told of already."""
+    at = {"organisation": caller_of(request).organisation, "instance_id": instance_id}
     return tuple(
         entry
-        for each in acls_cut_off(**at, removed=_filter_of(request.data).takes)
+        for each in acls_cut_off(**at, removed=wanted.takes)
+        if each.principal not in besides
         for entry in affected(
             "clients",
             each.clients,
@@ -160,6 +169,26 @@ def _clients_then(request: Request, ids: Mapping[str, Any], _changed: Collection
             else f"use topic {each.topic} now as {each.principal}: {each.operation} would be refused to them",
         )
     )
+
+
+def _without_user_named(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+    return _without_user(request, ids["instance_id"], **_valid(UserNameSerializer(data=request.data)))
+
+
+def _without_user_at(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+    return _without_user(request, ids["instance_id"], ids["user"], request.query_params.get("with_acls") == "true")
+
+
+def _without_user(
+    request: Request, instance_id: str, name: str, with_acls: bool = False
+) -> tuple[Affected, ...]:  # as in a body
+    """Clients that are connected as a user who is deleted; and whom ACLs that go with him would refuse, or let in, besides."""
+    clients = user_connected(organisation=caller_of(request).organisation, instance_id=instance_id, name=name)
+    principal = f"{USER}{name}"
+    cut = affected("clients", clients, f"are connected as {principal}: they are cut off, and log in no more")
+    if not with_acls:
+        return cut
+    return (*cut, *_clients_without(request, instance_id, users.naming(name), {principal} if clients else ()))
 
 
 def _acl_of(body: Any) -> Acl:
@@ -211,7 +240,7 @@ class UsersApi(APIView):
         return _user(*users.user_create(**caller_of(request).place(instance_id), **members), status=201)
 
     @extend_schema(request=UserNameSerializer, responses={204: None}, parameters=LEFT, tags=USERS)
-    @dry_runs.rehearsed(of=_user_named)
+    @dry_runs.rehearsed(of=_user_named, touches=_without_user_named)
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the user of this name, with the ACLs that name it or without."""
         members = _valid(UserNameSerializer(data=request.data))
@@ -229,7 +258,7 @@ class UserApi(APIView):
         return Response(UserSerializer(view).data)
 
     @extend_schema(responses={204: None}, parameters=[WITH_ACLS, *LEFT], tags=USERS)
-    @dry_runs.rehearsed(of=_user_at)
+    @dry_runs.rehearsed(of=_user_at, touches=_without_user_at)
     def delete(self, request: Request, instance_id: str, user: str) -> Response:
         """Nobody logs in by this name any more. ACLs that name it stay unless they are to go as well."""
         text = request.query_params.get("with_acls", "false")

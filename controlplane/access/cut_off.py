@@ -16,6 +16,7 @@ from controlplane.instances.selectors import instance_get
 from controlplane.kafka import connections
 from quota.contracts.acls import ANYTHING, AclOperation, PatternType, ResourceType
 from quota.core.acls import AclBook
+from quota.core.explain_access import USER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
     from quota.contracts.acls import Acl
 
-MOST = 1_000
-"""Clients, and connections, that each broker is asked for."""
+MOST = connections.MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,33 @@ def acls_cut_off(
     for principal, address, client, operation, topic in _used(told):
         asked = (principal, address, operation, ResourceType.TOPIC, topic)
         if before.decide(*asked).allowed and not after.decide(*asked).allowed:
-            found.setdefault((topic, principal, operation.name), set()).add(f"{client or '-'} ({address})")
+            found.setdefault((topic, principal, operation.name), set()).add(connections.client_text(client, address))
     let_in: dict[tuple[str, str, str], set[str]] = {}
     for principal, address, client, topic in _there(told, gone):
         for operation in (AclOperation.READ, AclOperation.WRITE):
             asked = (principal, address, operation, ResourceType.TOPIC, topic)
             if after.decide(*asked).allowed and not before.decide(*asked).allowed:
-                let_in.setdefault((topic, principal, operation.name), set()).add(f"{client or '-'} ({address})")
+                let_in.setdefault((topic, principal, operation.name), set()).add(
+                    connections.client_text(client, address)
+                )
     return [
         *(ClientsCutOff(*key, tuple(sorted(clients))) for key, clients in sorted(found.items())),
         *(ClientsCutOff(*key, tuple(sorted(clients)), is_let_in=True) for key, clients in sorted(let_in.items())),
     ]
+
+
+def user_connected(*, organisation: Organisation, instance_id: str, name: str) -> tuple[str, ...]:
+    """Clients that are connected as a user; none as well where there is no such user, or no broker answers. Raises NotFound.
+
+    Brokers close the connections of a user who is deleted (`tenancy/instance.py`), not of who has his name by a certificate.
+    """
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    try:
+        if all(user.name != name for user in records.users_read(instance)):
+            return ()
+    except (Conflict, Unavailable):
+        return ()
+    return connections.clients_of(instance.cluster.address, instance.id, lambda row: row.principal == f"{USER}{name}")
 
 
 def _there(told: Told, gone: Sequence[Acl]) -> Iterator[tuple[str, str, str, str]]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from controlplane.access import records
-from controlplane.access.users import user_of
+from controlplane.access.users import naming, user_of
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, Unavailable
 from controlplane.instances.selectors import instance_get
@@ -123,5 +123,4 @@ def acl_list(*, organisation: Organisation, instance_id: str, wanted: AclFilter 
 
 def acls_naming(*, organisation: Organisation, instance_id: str, name: str) -> list[Acl]:
     """Those that go with the user of this name (`users.user_delete`). Raises NotFound, Conflict, ClusterUnavailable."""
-    theirs = AclFilter(principal=f"{USER}{name}")
-    return acl_list(organisation=organisation, instance_id=instance_id, wanted=theirs)
+    return acl_list(organisation=organisation, instance_id=instance_id, wanted=naming(name))

@@ -157,7 +157,7 @@ def user_delete(
     if is_there:
         detail: dict[str, object] = {"mechanisms": mechanisms} | ({"with_acls": with_acls} if with_acls else {})
         _audit(organisation, actor, "user.delete", instance_id, name, detail)
-    theirs = AclFilter(principal=f"{USER}{name}")
+    theirs = naming(name)
     gone = 0
     if with_acls:
         gone = len(acls_delete(organisation=organisation, actor=actor, instance_id=instance_id, wanted=theirs))
@@ -165,6 +165,11 @@ def user_delete(
         raise NotFound(f"no user {name}")
     super_users = config_of(instance.config)["super_users"]
     return Deleted(gone, 0 if with_acls else _acls_left(instance, theirs), f"{USER}{name}" in super_users)
+
+
+def naming(name: str) -> AclFilter:
+    """What takes the ACLs that name a user."""
+    return AclFilter(principal=f"{USER}{name}")
 
 
 def _acls_left(instance: Instance, theirs: AclFilter) -> int | None:

@@ -159,8 +159,11 @@ def member_role_give(
     role: str | None = None,
     custom_role: str | None = None,
     with_key: ApiKey | None = None,
+    check: Callable[[Membership], None] | None = None,
 ) -> Membership:
     """Another role for a member: one of all organisations, or one of their own by its id. `with_key`: the API key that asks.
+
+    `check` is told the member as they are.
 
     Who was an owner when the request began, and is none any more, gives nobody a role: least of all themselves.
 
@@ -176,6 +179,7 @@ def member_role_give(
         membership_id=membership_id,
         role=Role(role) if role is not None else Role.VIEWER,
         custom_role=own,
+        check=check,
     )
 
 

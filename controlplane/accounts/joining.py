@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
@@ -17,6 +18,9 @@ from controlplane.mail import outbox
 from controlplane.tenants import in_use, invitations
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Invitation, Membership, Organisation, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAILED_OF_ORGANISATION, MAILED_TO_ADDRESS = (20, timedelta(hours=1)), (5, timedelta(hours=24))
 """So many invitations by e-mail, in this time."""
@@ -180,12 +184,21 @@ def join_by_provider(
 
 
 @transaction.atomic
-def member_remove(*, organisation: Organisation, actor: str, membership_id: int, clock: Clock = SYSTEM_CLOCK) -> None:
+def member_remove(
+    *,
+    organisation: Organisation,
+    actor: str,
+    membership_id: int,
+    check: Callable[[Membership], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
     """Take a person out and revoke their keys of this organisation, for good: coming back makes none of them work again.
+
+    `check` is told the member as they are.
 
     Raises NotFound, Conflict for the last owner.
     """
-    membership = tenants.member_remove(organisation=organisation, actor=actor, membership_id=membership_id)
+    membership = tenants.member_remove(organisation=organisation, actor=actor, membership_id=membership_id, check=check)
     accounts.member_keys_revoke(organisation=organisation, actor=actor, user=membership.user, clock=clock)
 
 

@@ -22,7 +22,7 @@ from controlplane.accounts.member_serializers import (
 )
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of
 from controlplane.accounts.scopes import BUILT_IN
-from controlplane.api import dry_runs, pagination, sorting
+from controlplane.api import dry_runs, pagination, preconditions, sorting
 from controlplane.core.errors import NotFound
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
@@ -39,15 +39,24 @@ if TYPE_CHECKING:
 
 TAGS = ["members"]
 LARGEST_ID = 2**63 - 1
+OF_THE_PERSON = ("second_factor",)
+"""What is shown of a member that is no matter of the organisation; only owners are told."""
 
 
-def _member(_view: APIView, request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
-    """As the list has them. Raises NotFound."""
-    caller = caller_of(request)
-    found = member_list(organisation=caller.organisation).filter(pk=_id(ids["membership_id"])).first()
-    if found is None:
-        raise NotFound("no such member")
-    return dict(OrganisationMemberSerializer(found, context={"may_manage": caller.may_manage}).data)
+def _shown(request: Request, membership: Membership) -> dict[str, Any]:
+    """As the list has them."""
+    return dict(OrganisationMemberSerializer(membership, context={"may_manage": caller_of(request).may_manage}).data)
+
+
+def _answer(request: Request, membership: Membership) -> Response:
+    document = _shown(request, membership)
+    return preconditions.answer(request, document, preconditions.without(document, OF_THE_PERSON))
+
+
+def _check(request: Request) -> preconditions.Check | None:
+    return preconditions.check_of(
+        request, lambda membership: preconditions.without(_shown(request, membership), OF_THE_PERSON)
+    )
 
 
 def _with_another_role(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> touching.Touched:
@@ -103,8 +112,26 @@ class MemberApi(APIView):
 
     permission_classes = (OwnerPermission,)
 
-    @extend_schema(request=RoleSerializer, responses=OrganisationMemberSerializer, tags=TAGS)
-    @dry_runs.rehearsed(of=_member, touches=_with_another_role)
+    @extend_schema(
+        responses={200: OrganisationMemberSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
+    def get(self, request: Request, membership_id: int) -> Response:
+        """One member of the organisation."""
+        rows = member_list(organisation=caller_of(request).organisation)
+        found = rows.filter(pk=_id(membership_id)).first()
+        if found is None:
+            raise NotFound("no such member")
+        return _answer(request, found)
+
+    @extend_schema(
+        request=RoleSerializer,
+        responses=OrganisationMemberSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
+    @dry_runs.rehearsed(touches=_with_another_role)
     def patch(self, request: Request, membership_id: int) -> Response:
         """Give a member another role; owners decide. An owner who is none any more has their open invitations withdrawn.
 
@@ -118,16 +145,22 @@ class MemberApi(APIView):
             by=caller.person,
             with_key=caller.key,
             membership_id=_id(membership_id),
+            check=_check(request),
             **body.validated_data,
         )
-        return Response(OrganisationMemberSerializer(changed, context={"may_manage": caller.may_manage}).data)
+        return _answer(request, changed)
 
-    @extend_schema(responses={204: None}, tags=TAGS)
-    @dry_runs.rehearsed(of=_member, touches=_with_the_member)
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
+    @dry_runs.rehearsed(touches=_with_the_member)
     def delete(self, request: Request, membership_id: int) -> Response:
         """Take a member out; their keys of this organisation are revoked for good. The last owner stays."""
         caller = caller_of(request)
-        joining.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=_id(membership_id))
+        joining.member_remove(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            membership_id=_id(membership_id),
+            check=_check(request),
+        )
         return Response(status=204)
 
 

@@ -17,7 +17,7 @@ from controlplane.admission.serializers import (
     CapsSerializer,
     RoomChangeSerializer,
 )
-from controlplane.api import dry_runs, filters
+from controlplane.api import dry_runs, filters, preconditions
 from controlplane.clusters.services import cluster_named
 
 if TYPE_CHECKING:
@@ -43,12 +43,21 @@ class CapsApi(APIView):
 class OrganisationCapsApi(APIView):
     """/api/v1/organisations/{id}/caps."""
 
-    @extend_schema(responses=CapsSerializer, tags=["operators"])
+    @extend_schema(
+        responses={200: CapsSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=["operators"],
+    )
     def get(self, request: Request, organisation_id: str) -> Response:
         """What an organisation may have, and how much of it is in use."""
-        return Response(_caps(organisation_asked(request, organisation_id, NOT_THEIRS), with_price=True))
+        return _caps_answer(request, organisation_asked(request, organisation_id, NOT_THEIRS))
 
-    @extend_schema(request=CapsChangeSerializer, responses=CapsSerializer, tags=["operators"])
+    @extend_schema(
+        request=CapsChangeSerializer,
+        responses=CapsSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=["operators"],
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, organisation_id: str) -> Response:
         """Raise caps, or lower them: that takes nothing away which the organisation has."""
@@ -57,8 +66,9 @@ class OrganisationCapsApi(APIView):
         body.is_valid(raise_exception=True)
         caps = dict(body.validated_data)
         reason = caps.pop("reason")
-        services.caps_set(organisation=organisation, actor=request.user.actor, caps=caps, reason=reason)
-        return Response(_caps(organisation, with_price=True))
+        check = preconditions.check_of(request, lambda locked: _limits(_caps(locked, with_price=True)))
+        services.caps_set(organisation=organisation, actor=request.user.actor, caps=caps, reason=reason, check=check)
+        return _caps_answer(request, organisation)
 
 
 class CapacityApi(APIView):
@@ -80,6 +90,16 @@ class CapacityApi(APIView):
         cluster = cluster_named(filters.text_of(request, "cluster"))
         services.room_set(cluster=cluster, actor=request.user.actor, **body.validated_data)
         return Response(_capacity(cluster))
+
+
+def _caps_answer(request: Request, organisation: Organisation) -> Response:
+    document = _caps(organisation, with_price=True)
+    return preconditions.answer(request, document, _limits(document))
+
+
+def _limits(document: dict[str, Any]) -> dict[str, Any]:
+    """The caps themselves, without what is used of them."""
+    return {each["resource"]: (each["unit"], each["limit"]) for each in document["caps"]}
 
 
 def _caps(organisation: Organisation, *, with_price: bool) -> dict[str, Any]:

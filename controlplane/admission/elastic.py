@@ -40,6 +40,7 @@ from controlplane.metering.elastic import elastic_hours
 from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from controlplane.tenants.models import Organisation
@@ -96,13 +97,18 @@ def elastic_set(
     instance_id: str,
     cap_mib_per_s: float | None,
     budget_per_month: Decimal | None = None,
+    check: Callable[[Instance], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Operation:
     """A cap and a budget of the month; None: off, and no budget. What is set anew is on at once, within its budget.
 
-    Asked again for the same, it answers the operation that has brought it. Raises NotFound, Invalid, Conflict.
+    Asked again for the same, it answers the operation that has brought it. `check` is told the instance as it is.
+
+    Raises NotFound, Invalid, Conflict.
     """
     instance = instance_locked(organisation, instance_id)
+    if check is not None:
+        check(instance)
     _check(instance, cap_mib_per_s, budget_per_month)
     wanted = {
         "elastic_mib_per_s": cap_mib_per_s,

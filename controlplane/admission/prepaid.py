@@ -383,9 +383,13 @@ def prepaid_set(
     instance_id: str,
     at_end: str | None = None,
     renew_months: int | None = None,
+    check: Callable[[PrepaidNow], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> PrepaidNow:
-    """What becomes of it at the end of what is paid; None: as it was. Raises NotFound, Invalid, Conflict."""
+    """What becomes of it at the end of what is paid; None: as it was. `check` is told how it is paid until now.
+
+    Raises NotFound, Invalid, Conflict.
+    """
     if at_end is None and renew_months is None:
         raise Invalid("nothing to change: give at_end or renew_months")
     if at_end is not None:
@@ -393,6 +397,8 @@ def prepaid_set(
     if renew_months is not None:
         check_months(renew_months)
     instance, now = instance_locked(organisation, instance_id), clock.now()
+    if check is not None:
+        check(prepaid_of(instance, now))
     account = account_get(instance, now)
     if not account.is_prepaid:
         raise Conflict(f"{instance_id} is not paid in advance", code="not_prepaid")

@@ -22,7 +22,7 @@ from controlplane.core.errors import ClusterFull, FieldProblem, Invalid, Organis
 from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from controlplane.admission.rules import Amounts, Exceeded
     from controlplane.billing.pricing.plans import Plan
@@ -124,15 +124,20 @@ def caps_set(
     actor: str,
     caps: Mapping[str, Decimal | float | None],
     reason: str,
+    check: Callable[[Organisation], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """An operator's word on what an organisation may have; None is the default again, what is not named stays.
+
+    `check` is told the organisation, whose caps nobody else changes then.
 
     The price is in the currency of the plan, and counts in that one alone.
     On record in the organisation's audit trail. What it has already stays its own where a cap is lowered. Raises Invalid,
     Conflict where the organisation is being deleted.
     """
     in_use.locked(organisation)
+    if check is not None:
+        check(organisation)
     if not caps:
         raise Invalid(f"nothing to change: give one or more of {', '.join(rules.ORGANISATION)}")
     problems = [

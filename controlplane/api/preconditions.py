@@ -17,10 +17,12 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from controlplane.core.errors import PreconditionFailed
+from controlplane.sealing.fields import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from django.db.models import Model
     from rest_framework.request import Request
 
     Check = Callable[[Any], None]
@@ -94,6 +96,11 @@ def content_etag(settings: Mapping[str, Any]) -> str:
 def without(document: Mapping[str, Any], measured: Collection[str]) -> dict[str, Any]:
     """What people set of what is shown."""
     return {name: value for name, value in document.items() if name not in measured}
+
+
+def secret_etag(row: Model, name: str) -> str:
+    """What stands for a sealed secret in `settings`: another one each time it is given, and nothing that it could be found by."""
+    return hashlib.sha256(field_of(type(row), name).data_of(row)).hexdigest()
 
 
 def answer(request: Request, document: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Response:

@@ -61,15 +61,16 @@ from controlplane.billing.serializers import (
     WaiverSerializer,
 )
 from controlplane.billing.verification import invoice_raw, invoice_verify
-from controlplane.billing.waiting import waiting
+from controlplane.billing.waiting import reasons_by_cluster, waiting, waiting_for_broker, waived_by
 from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.dry_runs import affected
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.metering.selectors import SECONDS_PER_HOUR
 from controlplane.metering.serializers import BrokerWaiverRequestSerializer, BrokerWaiverSerializer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpResponse
@@ -80,6 +81,8 @@ if TYPE_CHECKING:
     from controlplane.billing.pricing.rating import Used
     from controlplane.billing.pricing.sharing import Part, Shares, UserUsed
     from controlplane.billing.selectors import Bill
+    from controlplane.core.dry_runs import Affected
+    from controlplane.instances.models import Instance
 
 PARAMETERS = [
     OpenApiParameter("month", OpenApiTypes.STR, description="YYYY-MM, UTC; default: the present one"),
@@ -477,6 +480,37 @@ def _waiver(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[s
     return dict(WaiverSerializer(found).data)
 
 
+def _written_without(request: Request, _ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+    """Whose invoices wait no more, and who reads of it."""
+    about, _ = _waiver_asked(request)
+    cluster = cluster_named(about["cluster"]).name if about["cluster"] else ""
+    found = waived_by(about["month"], reasons_by_cluster(about["month"], cluster), about["instance_id"])
+    return _waived(
+        found, f"their invoices of {about['month']} are written without what is missing; it is adjusted later"
+    )
+
+
+def _broker_waived(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+    """The same of a broker."""
+    cluster = cluster_named(filters.text_of(request, "cluster")).name
+    found = waiting_for_broker(ids["broker"], cluster, SYSTEM_CLOCK.now())
+    months = ", ".join(map(str, found))
+    concerned = {each.pk: each for rows in found.values() for each in rows}
+    return _waived(
+        concerned.values(),
+        f"their invoices of {months} wait for this broker no more; what it tells after all is adjusted later",
+    )
+
+
+def _waived(found: Iterable[Instance], effect: str) -> tuple[Affected, ...]:
+    rows = sorted(found, key=lambda instance: instance.pk)
+    organisations = sorted({instance.organisation_id for instance in rows})
+    return (
+        *affected("instances", [instance.pk for instance in rows], effect),
+        *affected("organisations", organisations, "have it in their audit logs"),
+    )
+
+
 class WaiversApi(APIView):
     """/api/v1/metering/waivers."""
 
@@ -495,7 +529,7 @@ class WaiversApi(APIView):
         return Response(pagination.body(items, following))
 
     @extend_schema(request=WaiverRequestSerializer, responses={201: WaiverSerializer}, tags=["operators"])
-    @dry_runs.rehearsed(of=_waiver, shows_all=True)
+    @dry_runs.rehearsed(of=_waiver, shows_all=True, touches=_written_without)
     def post(self, request: Request) -> Response:
         """Invoices of a month that is over need not wait for metering any more. What is counted later is adjusted."""
         about, reason = _waiver_asked(request)
@@ -514,7 +548,7 @@ class BrokerWaiverApi(APIView):
         parameters=[filters.text_parameter("cluster", "whose broker; needed where there are several clusters")],
         tags=["operators"],
     )
-    @dry_runs.rehearsed(makes=True)
+    @dry_runs.rehearsed(makes=True, touches=_broker_waived)
     def post(self, request: Request, broker: int) -> Response:
         """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
         body = BrokerWaiverRequestSerializer(data=request.data)

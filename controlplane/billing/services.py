@@ -12,7 +12,7 @@ from django.db.models import Q
 from controlplane.billing.models import Invoice, MeteringWaiver, PlanChoice, Prepaid, PrepaidEvent, TaxRate
 from controlplane.billing.pricing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_state, waiver_about
-from controlplane.billing.waiting import months_due, waiting, waiting_instances, why_waiting
+from controlplane.billing.waiting import months_due, reasons_by_cluster, waiting_for_broker, waived_by
 from controlplane.clusters.services import cluster_named
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -21,7 +21,7 @@ from controlplane.core.text import name_problem, second_text
 from controlplane.instances.models import Instance, InstanceState, SpecChange, SpecChangeKind
 from controlplane.metering import finality
 from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
-from controlplane.metering.selectors import complete_to, completeness_by_cluster
+from controlplane.metering.selectors import complete_to
 from controlplane.tenants import in_use
 from controlplane.tenants.models import Organisation
 
@@ -204,19 +204,10 @@ def metering_waive(
     before = waiver_about(month=str(month), cluster=cluster, instance_id=instance_id)
     if before is not None:
         return before
-    reasons = {
-        name: why
-        for name, of_it in completeness_by_cluster().items()
-        if cluster in ("", name) and (why := why_waiting(month, of_it))
-    }
+    reasons = reasons_by_cluster(month, cluster)
     if not reasons:
         raise Conflict(f"all usage of {month} has been counted: there is nothing to waive", code="nothing_waits")
-    concerned = [
-        instance
-        for name in reasons
-        for instance in waiting_instances(month, name)
-        if instance_id in (None, instance.pk)
-    ]
+    concerned = waived_by(month, reasons, instance_id)
     if instance_id is not None and not concerned:
         raise NotFound(f"no invoice of {instance_id} for {month} waits")
     organisations = {instance.organisation_id: instance.organisation for instance in concerned}
@@ -248,16 +239,9 @@ def broker_waive(
 
     On record in every organisation whose invoices waited for it. Raises NotFound, Invalid, Conflict.
     """
-    now = clock.now()
-    months = [
-        each.month
-        for each in waiting(now)
-        if each.cluster == cluster and any(one.broker == broker for one in each.brokers)
-    ]
+    months = waiting_for_broker(broker, cluster, clock.now())
     organisations = {
-        instance.organisation_id: instance.organisation
-        for month in months
-        for instance in waiting_instances(month, cluster)
+        instance.organisation_id: instance.organisation for concerned in months.values() for instance in concerned
     }
     waiver = finality.broker_waive(
         broker=broker, reason=reason, actor=actor, read_to=complete_to(cluster), cluster=cluster, clock=clock

@@ -23,7 +23,7 @@ from controlplane.metering.pipeline.settings import DEFAULT_CLUSTER
 from controlplane.metering.selectors import Completeness, completeness, completeness_by_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from django.db.models import QuerySet
 
@@ -142,6 +142,30 @@ def waived_instances(month: Month, cluster: str) -> QuerySet[Instance]:
 def waiting_instances(month: Month, cluster: str) -> QuerySet[Instance]:
     """Those that wait as long as not all usage of the month on their cluster has been counted."""
     return uninvoiced(month, cluster).exclude(_waived(month))
+
+
+def waived_by(month: Month, reasons: Collection[str], instance_id: str | None) -> list[Instance]:
+    """Whose invoices would wait no more: on these clusters, or one of them alone."""
+    found = (each for name in reasons for each in waiting_instances(month, name))
+    return [each for each in found if instance_id in (None, each.pk)]
+
+
+def reasons_by_cluster(month: Month, cluster: str) -> dict[str, str]:
+    """Why invoices of a month wait, by the clusters where they do; `cluster`: of this one alone; empty: of all."""
+    return {
+        name: why
+        for name, of_it in completeness_by_cluster().items()
+        if cluster in ("", name) and (why := why_waiting(month, of_it))
+    }
+
+
+def waiting_for_broker(broker: int, cluster: str, now: datetime) -> dict[Month, list[Instance]]:
+    """Instances whose invoices wait for what this broker has not told, by their months, oldest first."""
+    return {
+        each.month: list(waiting_instances(each.month, cluster))
+        for each in waiting(now)
+        if each.cluster == cluster and any(one.broker == broker for one in each.brokers)
+    }
 
 
 def waiting(now: datetime) -> list[Waiting]:

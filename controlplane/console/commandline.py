@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_quota_report": ("quota report", _I),
     "throttle_rule_new": ("rule create --produce 1 --topic my-topic", _I, "=topic"),
     "throttle_rule": ("rule show", _I, "rule_id"),
-    "instance_history": ("instance history --from -6h", _I),
+    "instance_history": ("instance history", _I),
     "alarms": ("alarm list", _I),
     "alarm_new": (
         "alarm create --comparison at_least --threshold 90 --duration 300",
@@ -198,6 +198,9 @@ SNIPPET = {
 }
 """The same of *Connect*. An option is taken from the value by a sign, since a topic may begin with a hyphen."""
 
+RANGE, FIRST_RANGE = r"[0-9]{1,3}[hd]", "1h"
+"""Of a history: how the page names how much it shows (`times.RANGES`), which the program understands, and its first choice."""
+
 DATE, MOMENT = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -223,11 +226,31 @@ def _options(page: str, ids: Mapping[str, object], query: Mapping[str, str]) -> 
         found += _asked(query) or WHAT_IF_EXAMPLE
     elif page == "instance_snippets":
         found += _given(query, SNIPPET)
+    elif page == "instance_history":
+        found += _shown(query)
     elif page == "usage_records":
         found += _range(str(ids.get("hour", "")), HOUR, MOMENT)
     elif page == "instance_usage":
         found += _range(month, MONTH, DATE) if month else _range(query.get("day", ""), DAY, DATE)
     return found
+
+
+def _shown(query: Mapping[str, str]) -> str:
+    """Of charts: ``--from … --to …`` of two moments, ``--from …`` of one up to now, and of a range so much ago."""
+    start, end = (_moment(query.get(name, "")) for name in ("since", "until"))
+    if start:
+        return f" --from {start}" + (f" --to {end}" if end else "")
+    length = query.get("range", "")
+    return f" --from -{length if re.fullmatch(RANGE, length) else FIRST_RANGE}"
+
+
+def _moment(text: str) -> str:
+    """In UTC, where no zone is said; empty: it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).strftime(MOMENT)
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _asked(query: Mapping[str, str]) -> str:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 from django.utils.safestring import mark_safe
 
 from controlplane.console.charts import Chart, Line, Mark
-from controlplane.console.templatetags.console import DASH, amount, detail_of, duration, event_words, in_bytes, rate
+from controlplane.console.templatetags.console import (
+    DASH,
+    amount,
+    count,
+    detail_of,
+    duration,
+    event_words,
+    in_bytes,
+    rate,
+)
 from controlplane.console.wording import filled, joined, worded
 from controlplane.history.requests.figures import values_of
 from quota.contracts.report import DIRECTIONS
@@ -130,7 +139,9 @@ def legend_of(chart: Chart) -> list[tuple[str, str]]:
 
 
 def _with_marks(summary: str, marks: Mapping[int, Mark]) -> str:
-    return joined(summary, filled("{number} marks of events.", number=len(marks))) if marks else summary
+    if not marks:
+        return summary
+    return joined(summary, filled("It has {marks}.", marks=count(len(marks), "mark of an event,marks of events")))
 
 
 def _charts(history: History, chosen: Times) -> list[Chart]:

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import elastic
-from controlplane.api import dry_runs
+from controlplane.api import dry_runs, preconditions
 from controlplane.api.serializers import NumberField, StrictCharField, StrictSerializer
 from controlplane.billing.pricing.money import text_of
 from controlplane.instance_rest.serializers import AcceptedSerializer
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from controlplane.admission.elastic import ElasticNow
+    from controlplane.instances.models import Instance
 
 TAGS = ["instances"]
 AMOUNT_PATTERN = r"^[0-9]{1,9}(\.[0-9]{1,2})?$"
@@ -80,14 +81,22 @@ class ElasticSerializer(serializers.Serializer[Any]):
 class ElasticApi(APIView):
     """/api/v1/instances/{id}/elastic-bandwidth."""
 
-    @extend_schema(responses=ElasticSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: ElasticSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str) -> Response:
         """Whether the instance may go above its bandwidth, up to which cap, what that costs and has cost this month."""
-        return Response(
-            elastic_body(elastic.elastic_get(organisation=caller_of(request).organisation, instance_id=instance_id))
-        )
+        now = elastic.elastic_get(organisation=caller_of(request).organisation, instance_id=instance_id)
+        return preconditions.answer(request, elastic_body(now), _settings(now.instance))
 
-    @extend_schema(request=ElasticChangeSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    @extend_schema(
+        request=ElasticChangeSerializer,
+        responses={202: AcceptedSerializer},
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed()
     def put(self, request: Request, instance_id: str) -> Response:
         """A cap above the bought bandwidth, billed by the GB, and a budget of the month; or off."""
@@ -95,21 +104,32 @@ class ElasticApi(APIView):
         body.is_valid(raise_exception=True)
         caller = caller_of(request)
         operation = elastic.elastic_set(
-            organisation=caller.organisation, actor=caller.actor, instance_id=instance_id, **body.validated_data
+            organisation=caller.organisation,
+            actor=caller.actor,
+            instance_id=instance_id,
+            check=preconditions.check_of(request, _settings),
+            **body.validated_data,
         )
         return Response({"operation_id": operation.id}, status=202)
+
+
+def _settings(instance: Instance) -> dict[str, Any]:
+    """What somebody has set of it."""
+    budget = instance.elastic_budget
+    return {
+        "cap_mib_per_s": instance.elastic_mib_per_s,
+        "budget_per_month": None if budget is None else f"{budget:.2f}",
+    }
 
 
 def elastic_body(now: ElasticNow) -> dict[str, Any]:
     """As ElasticSerializer has it."""
     instance, prices = now.instance, now.prices
-    budget = instance.elastic_budget
     return dict(
         ElasticSerializer(
             {
                 "state": now.state,
-                "cap_mib_per_s": instance.elastic_mib_per_s,
-                "budget_per_month": None if budget is None else f"{budget:.2f}",
+                **_settings(instance),
                 "off_until": instance.elastic_off_until,
                 "currency": prices and prices.currency,
                 "produced_per_gb": prices and text_of(prices.produced_per_gb),

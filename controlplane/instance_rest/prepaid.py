@@ -13,7 +13,7 @@ from controlplane.accounts.permissions import caller_of
 from controlplane.admission import dry_runs as outlooks
 from controlplane.admission import prepaid
 from controlplane.admission.rules import PARTITIONS, SIZES
-from controlplane.api import dry_runs
+from controlplane.api import dry_runs, preconditions
 from controlplane.billing.pricing.prepaid_prices import LEAST_MONTHS, MOST_MONTHS
 from controlplane.core.errors import FieldProblem, Invalid
 from controlplane.instance_rest.prepaid_serializers import (
@@ -31,10 +31,13 @@ from controlplane.instances.validation import RULES
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from controlplane.admission.prepaid import PrepaidNow
     from controlplane.api.serializers import StrictSerializer
 
 TAGS = ["instances"]
 LONGEST_NUMBER = 32
+MEASURED = ("refund",)
+"""What is shown of how an instance is paid that nobody has set: it becomes less by itself."""
 PARAMETERS = [
     OpenApiParameter(
         "months", {"type": "integer", "minimum": LEAST_MONTHS, "maximum": MOST_MONTHS}, description="by default 1"
@@ -50,11 +53,15 @@ class PrepaidApi(APIView):
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=PrepaidSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: PrepaidSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str) -> Response:
         """How the instance is paid: by the hour, or in advance up to when; what becomes of it then, what is paid back now."""
         found = prepaid.prepaid_get(organisation=caller_of(request).organisation, instance_id=instance_id)
-        return Response(prepaid_body(found))
+        return _answer(request, found)
 
     @extend_schema(request=PrepaidBeginSerializer, responses={200: dry_runs.ANSWER, 202: AcceptedSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:
@@ -64,11 +71,17 @@ class PrepaidApi(APIView):
             return dry_runs.answer(outlooks.beginning(**asked))
         return Response({"operation_id": prepaid.prepaid_begin(**asked).id}, status=202)
 
-    @extend_schema(request=PrepaidChangeSerializer, responses=PrepaidSerializer, tags=TAGS)
+    @extend_schema(
+        request=PrepaidChangeSerializer,
+        responses=PrepaidSerializer,
+        parameters=[preconditions.IF_MATCH],
+        tags=TAGS,
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str) -> Response:
         """What becomes of it when what is paid has ended; by how many months it is renewed by itself."""
-        return Response(prepaid_body(prepaid.prepaid_set(**_asked(request, instance_id, PrepaidChangeSerializer))))
+        asked = _asked(request, instance_id, PrepaidChangeSerializer)
+        return _answer(request, prepaid.prepaid_set(**asked, check=preconditions.check_of(request, _settings)))
 
 
 class PrepaidRenewApi(APIView):
@@ -101,6 +114,15 @@ class PrepaidPriceApi(APIView):
             organisation=caller_of(request).organisation, months=_months(request), sizes=sizes
         )
         return Response(price_body(quote))
+
+
+def _settings(now: PrepaidNow) -> dict[str, Any]:
+    """With the terms that were bought."""
+    return preconditions.without(prepaid_body(now), MEASURED)
+
+
+def _answer(request: Request, now: PrepaidNow) -> Response:
+    return preconditions.answer(request, prepaid_body(now), _settings(now))
 
 
 def _asked(request: Request, instance_id: str, shape: type[StrictSerializer]) -> dict[str, Any]:

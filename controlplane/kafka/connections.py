@@ -14,8 +14,13 @@ from controlplane.kafka import connection_door
 from controlplane.kafka.topics import names_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.clusters.address import ClusterAddress
-    from controlplane.kafka.connection_bytes import Answer
+    from controlplane.kafka.connection_bytes import Answer, ConnectionRow
+
+MOST = 1_000
+"""Clients, and connections, that each broker is asked for where it is to be said who would be cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +51,21 @@ def read(
     if not answers:
         raise ClusterUnavailable("no broker says who is connected")
     return Told(answers, tuple(broker for broker in sorted(found) if broker not in answers))
+
+
+def client_text(client_id: str, address: str) -> str:
+    """``shop-1 (10.0.0.7)``; ``- (10.0.0.7)`` of one that has said no name."""
+    return f"{client_id or '-'} ({address})"
+
+
+def clients_of(cluster: ClusterAddress, instance_id: str, takes: Callable[[ConnectionRow], bool]) -> tuple[str, ...]:
+    """Clients of these connections at this moment, sorted; none as well where no broker answers.
+
+    Of brokers that do not answer, and of a broker's connections behind the MOST that move most, nobody knows.
+    """
+    try:
+        told = read(cluster, instance_id, most_connections=MOST)
+    except ClusterUnavailable:
+        return ()
+    rows = (row for answer in told.answers.values() for row in answer.connections if takes(row))
+    return tuple(sorted({client_text(row.client_id, row.address) for row in rows}))

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, filters, pagination
+from controlplane.api import dry_runs, filters, pagination, preconditions
 from controlplane.loads import selectors, services
 from controlplane.loads.serializers import (
     KINDS,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from controlplane.loads.models import Load
 
 TAGS = ["lake loads"]
+MEASURED = ("state", "rows", "bytes", "partitions", "next_start_at", "failures", "last_run", "reading")
+"""What is shown of a load that nobody has set: how it runs, and what an installation says of reading its table."""
 PARAMETERS = [
     filters.text_parameter("topic", "only loads of this topic"),
     filters.choice_parameter("kind", KINDS, "only loads into the service's folder, or into a bucket"),
@@ -81,27 +83,39 @@ class LoadsApi(APIView):
 class LoadApi(APIView):
     """/api/v1/instances/{id}/lake-loads/{load_id}."""
 
-    @extend_schema(responses=LoadSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: LoadSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str, load_id: str) -> Response:
         """One load, with its last run."""
-        return Response(_shown([_load(request, instance_id, load_id)])[0])
+        return _answer(request, _load(request, instance_id, load_id))
 
-    @extend_schema(request=LoadChangeSerializer, responses=LoadSerializer, tags=TAGS)
+    @extend_schema(
+        request=LoadChangeSerializer, responses=LoadSerializer, parameters=[preconditions.IF_MATCH], tags=TAGS
+    )
     @dry_runs.rehearsed()
     def patch(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Another schedule, or another key of the bucket."""
         body = LoadChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         place = caller_of(request).place(instance_id)
-        load = services.load_update(**place, load_id=load_id, changes=body.validated_data)
-        return Response(_shown([load])[0])
+        check = preconditions.check_of(request, _settings)
+        load = services.load_update(**place, load_id=load_id, changes=body.validated_data, check=check)
+        return _answer(request, load)
 
-    @extend_schema(responses={204: None}, parameters=[LoadDeleteSerializer], tags=TAGS)
+    @extend_schema(responses={204: None}, parameters=[LoadDeleteSerializer, preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed()
     def delete(self, request: Request, instance_id: str, load_id: str) -> Response:
         """Load no more. The table is kept or removed, as `table` says; a copy in a bucket stays."""
         removes = filters.query_of(request, LoadDeleteSerializer)["table"] == "remove"
-        services.load_delete(**caller_of(request).place(instance_id), load_id=load_id, removes_table=removes)
+        services.load_delete(
+            **caller_of(request).place(instance_id),
+            load_id=load_id,
+            removes_table=removes,
+            check=preconditions.check_of(request, _settings),
+        )
         return Response(status=204)
 
 
@@ -163,6 +177,16 @@ class LoadStopApi(APIView):
 
 def _load(request: Request, instance_id: str, load_id: str) -> Load:
     return selectors.load_get(organisation=caller_of(request).organisation, instance_id=instance_id, load_id=load_id)
+
+
+def _answer(request: Request, load: Load) -> Response:
+    return preconditions.answer(request, _shown([load])[0], _settings(load))
+
+
+def _settings(load: Load) -> dict[str, Any]:
+    """With the secret key, which may be all that somebody has changed."""
+    secret = preconditions.secret_etag(load, "secret_key")
+    return {**preconditions.without(_shown([load])[0], MEASURED), "secret_key": secret}
 
 
 def _shown(loads: list[Load]) -> list[Any]:

@@ -28,7 +28,7 @@ from controlplane.loads.selectors import kept_table_get, kept_tables_of, load_ge
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from controlplane.core.models import Operation
@@ -191,12 +191,18 @@ def load_update(
     instance_id: str,
     load_id: str,
     changes: Mapping[str, Any],
+    check: Callable[[Load], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Load:
-    """Another schedule, or another key of the bucket. Raises NotFound, Invalid, Unavailable."""
+    """Another schedule, or another key of the bucket. `check` is told the load as it is.
+
+    Raises NotFound, Invalid, Unavailable.
+    """
     if not changes:
         raise Invalid("nothing to change: give one of " + ", ".join(CHANGEABLE))
     load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
+    if check is not None:
+        check(load)
     keys = [name for name in ("region", "access_key", "secret_key") if name in changes]
     if keys and load.kind != Kind.BUCKET:
         raise Invalid.field(keys[0], "a load into a folder has no key")
@@ -232,13 +238,16 @@ def load_delete(
     instance_id: str,
     load_id: str,
     removes_table: bool = False,
+    check: Callable[[Load], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """It runs no more; its table in our folder is kept, or removed within a minute. A copy in a bucket stays in any case.
 
-    Raises NotFound, Conflict while a run is under way.
+    `check` is told the load as it is. Raises NotFound, Conflict while a run is under way.
     """
     load = _locked(load_get(organisation=organisation, instance_id=instance_id, load_id=load_id))
+    if check is not None:
+        check(load)
     runs = LoadRun.objects.unscoped("the load was found within its organisation").filter(load=load)
     runs.filter(state=RunState.WAITING).delete()
     if runs.filter(state=RunState.RUNNING).exists():

@@ -33,18 +33,22 @@ from controlplane.metering.serializers import (
     MeteringStatusSerializer,
     ReconciliationPageSerializer,
     ReconciliationSerializer,
+    UsageCapPageSerializer,
+    UsageCapRequestSerializer,
+    UsageCapSerializer,
     UsageDifferencePageSerializer,
     UsageDifferenceSerializer,
     UsagePageSerializer,
     UsageRecordPageSerializer,
 )
+from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rest_framework.request import Request
 
-    from controlplane.metering.models import Difference, Loss, Reconciliation
+    from controlplane.metering.models import Cap, Difference, Loss, Reconciliation
 
 TAGS = ["usage"]
 RANGE = [
@@ -165,6 +169,51 @@ class LossSettleApi(APIView):
         found = selectors.loss_get(loss_id)
         services.loss_settle(loss_id=found.pk, actor=caller_of(request).actor)
         return Response(LossSerializer(selectors.loss_get(loss_id)).data)
+
+
+def _cap_asked(request: Request) -> tuple[dict[str, str], dict[str, int], str]:
+    """Of what, the values, and why. Raises ValidationError."""
+    body = UsageCapRequestSerializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    said = body.validated_data
+    of_it = {name: said[name] for name in ("instance_id", "boot", "topic")}
+    return of_it, {name: said[name] for name in COUNTERS if name in said}, said["reason"]
+
+
+def _cap(_view: APIView, request: Request, _ids: Mapping[str, Any]) -> dict[str, Any]:
+    """The one of what is asked for. Raises NotFound."""
+    of_it, _, _ = _cap_asked(request)
+    return dict(UsageCapSerializer(selectors.cap_get(**of_it)).data)
+
+
+class UsageCapsApi(APIView):
+    """/api/v1/metering/caps."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=UsageCapPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Counters that operators have ruled out beyond some value, since they cannot be true; the newest first."""
+        rows = selectors.caps()
+
+        def fetch(after: Any, limit: int) -> list[Cap]:
+            return list(rows[:limit] if after is None else rows.filter(pk__lt=after[0])[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.pk,), shape=(int,))
+        items = cast("list[Any]", UsageCapSerializer(page, many=True).data)  # a list, with many=True
+        return Response(pagination.body(items, following))
+
+    @extend_schema(request=UsageCapRequestSerializer, responses={201: UsageCapSerializer}, tags=["operators"])
+    @dry_runs.rehearsed(of=_cap, touches_unseen=True)
+    def post(self, request: Request) -> Response:
+        """Believe counters of a topic and a broker's boot up to some value only, and lower what is above it.
+
+        In place of the cap that was there. Bills so far follow at once, of days that are folded after the next reconciliation;
+        invoices are not touched.
+        """
+        of_it, values, reason = _cap_asked(request)
+        services.usage_cap(**of_it, caps=values, reason=reason, actor=caller_of(request).actor)
+        return Response(UsageCapSerializer(selectors.cap_get(**of_it)).data, status=201)
 
 
 class FoldApi(APIView):

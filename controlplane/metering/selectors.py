@@ -617,6 +617,19 @@ def caps_set(most: int = 100) -> QuerySet[Cap]:
     return Cap.objects.order_by("-set_at", "-pk")[:most]
 
 
+def caps() -> QuerySet[Cap]:
+    """All that operators have ruled out, the newest first."""
+    return Cap.objects.order_by("-pk")
+
+
+def cap_get(*, instance_id: str, boot: str, topic: str) -> Cap:
+    """The one of a topic on a broker's boot. Raises NotFound."""
+    found = Cap.objects.filter(instance=instance_id, boot=boot, topic=topic).first()
+    if found is None:
+        raise NotFound("there is no such cap")
+    return found
+
+
 def reconciliations() -> QuerySet[Reconciliation]:
     """Hours that were recomputed from the raw records and compared, the last run first."""
     return Reconciliation.objects.order_by("-pk")

@@ -9,9 +9,12 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.api.serializers import StrictSerializer
+from controlplane.api.serializers import StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.metering.selectors import STATES, moment_of
 from quota.contracts.usage import COUNTERS
+
+LARGEST = 2**63 - 1
+LAST_TRUE = "since the boot: the last value that can be true"
 
 
 class UsageHourSerializer(serializers.Serializer[Any]):
@@ -138,6 +141,42 @@ class BrokerWaiverRequestSerializer(serializers.Serializer[Any]):
     """Why."""
 
     reason = serializers.CharField(max_length=1000)
+
+
+class UsageCapSerializer(serializers.Serializer[Any]):
+    """Counters of a topic on a broker's boot that are believed up to these values only."""
+
+    id = serializers.IntegerField()
+    instance_id = serializers.CharField(source="instance")
+    boot = serializers.CharField(help_text="as in usage records, with its generation")
+    topic = serializers.CharField(help_text="as the tenant calls it")
+    produced_bytes = serializers.IntegerField(
+        allow_null=True, help_text="since the boot; null, as of the others: no cap"
+    )
+    consumed_bytes = serializers.IntegerField(allow_null=True)
+    stored_byte_seconds = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField()
+    set_at = serializers.DateTimeField()
+    set_by = serializers.CharField()
+
+
+class UsageCapPageSerializer(serializers.Serializer[Any]):
+    """A page of caps, the last set first."""
+
+    items = UsageCapSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class UsageCapRequestSerializer(StrictSerializer):
+    """What can not be true, and why. Counters that are left out have no cap afterwards."""
+
+    instance_id = StrictCharField(max_length=32)
+    boot = StrictCharField(max_length=64, help_text="as in usage records, with its generation")
+    topic = StrictCharField(max_length=249, help_text="as the tenant calls it")
+    produced_bytes = StrictIntegerField(required=False, min_value=0, max_value=LARGEST, help_text=LAST_TRUE)
+    consumed_bytes = StrictIntegerField(required=False, min_value=0, max_value=LARGEST, help_text=LAST_TRUE)
+    stored_byte_seconds = StrictIntegerField(required=False, min_value=0, max_value=LARGEST, help_text=LAST_TRUE)
+    reason = StrictCharField(max_length=1000, help_text="it is kept, and in the organisation's audit trail")
 
 
 class LossSerializer(serializers.Serializer[Any]):

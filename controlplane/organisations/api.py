@@ -15,7 +15,7 @@ from controlplane.accounts import touching
 from controlplane.accounts.member_serializers import OrganisationMemberSerializer
 from controlplane.accounts.permissions import OwnerPermission, OwnersAlonePermission, caller_of, staff_note
 from controlplane.accounts.scopes import BUILT_IN
-from controlplane.api import dry_runs
+from controlplane.api import dry_runs, preconditions
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.organisations import deletion, ownership
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.tenants.models import Organisation
 
 TAGS = ["organisation"]
 
@@ -90,18 +91,23 @@ class OrganisationApi(APIView):
     permission_classes = (OwnerPermission,)
     dry_run_methods: ClassVar = ("PATCH",)
 
-    @extend_schema(responses=OrganisationDetailSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: OrganisationDetailSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, organisation_id: str) -> Response:
         """The organisation that the key is of; to operators of the service any, deleted ones too."""
         if not caller_of(request).is_operator:
             _own(request, organisation_id)
         found = organisation_any(organisation_id)
         staff_note(request, found, looked_at=found.id)  # nobody else is shown another one than their own
-        return Response(OrganisationDetailSerializer(found).data)
+        return preconditions.answer(request, _shown(found))
 
     @extend_schema(
         request=OrganisationRenameSerializer,
         responses=dry_runs.done_or("OrganisationRenamed", OrganisationDetailSerializer),
+        parameters=[preconditions.IF_MATCH],
         tags=TAGS,
     )
     def patch(self, request: Request, organisation_id: str) -> Response:
@@ -118,12 +124,12 @@ class OrganisationApi(APIView):
             "organisation": caller.organisation,
             "by": caller.person,
             "with_key": caller.key,
+            "check": preconditions.check_of(request, _shown),
             **body.validated_data,
         }
         if dry_runs.is_dry_run(request):
             return dry_runs.answer(ownership.organisation_rename_check(**asked))
-        row = ownership.organisation_rename(**asked)
-        return Response(OrganisationDetailSerializer(row).data)
+        return preconditions.answer(request, _shown(ownership.organisation_rename(**asked)))
 
 
 class OwnershipTransferApi(APIView):
@@ -180,6 +186,10 @@ class OrganisationDeletionApi(APIView):
             with_key=caller.key,
         )
         return Response(OrganisationDetailSerializer(row).data)
+
+
+def _shown(organisation: Organisation) -> dict[str, Any]:
+    return dict(OrganisationDetailSerializer(organisation).data)
 
 
 def _own(request: Request, organisation_id: str) -> Caller:

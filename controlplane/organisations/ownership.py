@@ -27,6 +27,8 @@ from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.accounts.models import ApiKey, User
     from controlplane.tenants.models import Membership, Organisation
 
@@ -37,15 +39,28 @@ STEP_DOWN_CHOICES = [(role.value, role.label) for role in STEP_DOWN_TO]
 
 @transaction.atomic
 def organisation_rename(
-    *, organisation: Organisation, by: User, name: str, with_key: ApiKey | None = None
+    *,
+    organisation: Organisation,
+    by: User,
+    name: str,
+    with_key: ApiKey | None = None,
+    check: Callable[[Organisation], None] | None = None,
 ) -> Organisation:
-    """Another name, on invoices too. `with_key`: the API key that asks. Raises Invalid, Forbidden, AlreadyExists, Conflict."""
+    """Another name, on invoices too. `with_key`: the API key that asks; `check` is told the organisation as it is.
+
+    Raises Invalid, Forbidden, AlreadyExists, Conflict.
+    """
     services.owner_lock(organisation=organisation, user=by, with_key=with_key)
-    return tenants.organisation_rename(organisation=organisation, actor=by.email, name=name)
+    return tenants.organisation_rename(organisation=organisation, actor=by.email, name=name, check=check)
 
 
 def organisation_rename_check(
-    *, organisation: Organisation, by: User, name: str, with_key: ApiKey | None = None
+    *,
+    organisation: Organisation,
+    by: User,
+    name: str,
+    with_key: ApiKey | None = None,
+    check: Callable[[Organisation], None] | None = None,
 ) -> Outlook:
     """What organisation_rename would do. Raises Invalid, Forbidden, Conflict.
 
@@ -53,7 +68,10 @@ def organisation_rename_check(
     """
     with taken_back():
         services.owner_lock(organisation=organisation, user=by, with_key=with_key)
-    changes = differences({"name": organisation.name}, {"name": name_checked(name)})
+    name = name_checked(name)
+    if check is not None:
+        check(organisation)
+    changes = differences({"name": organisation.name}, {"name": name})
     return Outlook(changes, problems=(NOT_LOOKED_UP,) if changes else ())
 
 

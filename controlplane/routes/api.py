@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
 from controlplane.api import dry_runs, filters, pagination, preconditions
+from controlplane.core.dry_runs import affected
 from controlplane.routes import selectors, services
 from controlplane.routes.selectors import SHOWN_STATES
 from controlplane.routes.serializers import (
@@ -22,10 +23,11 @@ from controlplane.routes.serializers import (
 from controlplane.routes.validation import SECURITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rest_framework.request import Request
 
+    from controlplane.core.dry_runs import Affected
     from controlplane.instances.models import Route
 
 TAGS = ["routes"]
@@ -45,6 +47,11 @@ def _every_route(_view: APIView, request: Request, ids: Mapping[str, Any]) -> di
 
 def _settings(route: Route) -> dict[str, Any]:
     return preconditions.without(RouteSerializer(route).data, MEASURED)
+
+
+def _connected(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> tuple[Affected, ...]:
+    clients = selectors.route_clients(organisation=caller_of(request).organisation, **ids)
+    return affected("clients", clients, "are connected by this route: they are cut off")
 
 
 class RoutesApi(APIView):
@@ -116,7 +123,7 @@ class RouteApi(APIView):
         return Response({"id": route.key, "operation_id": operation.id}, status=202)
 
     @extend_schema(responses={202: RouteAcceptedSerializer}, parameters=[preconditions.IF_MATCH], tags=TAGS)
-    @dry_runs.rehearsed()
+    @dry_runs.rehearsed(touches=_connected)
     def delete(self, request: Request, instance_id: str, route_id: str) -> Response:
         """Close it, with its connections. Its ports are nobody's for a week."""
         operation = services.route_delete(

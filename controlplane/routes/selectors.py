@@ -9,6 +9,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
 from controlplane.instances.models import Route, RouteState
 from controlplane.instances.selectors import instance_get, route_addresses, route_bootstrap
+from controlplane.kafka import connections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +35,12 @@ def route_get(*, organisation: Organisation, instance_id: str, route_id: str, cl
         if route.key == route_id:
             return route
     raise NotFound(f"no route {route_id}")
+
+
+def route_clients(*, organisation: Organisation, instance_id: str, route_id: str) -> tuple[str, ...]:
+    """Clients that are connected by it at this moment; none as well where no broker answers. Raises NotFound."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    return connections.clients_of(instance.cluster.address, instance.id, lambda row: row.route_id == route_id)
 
 
 def routes_shown(

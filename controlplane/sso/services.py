@@ -44,6 +44,7 @@ from controlplane.tenants.models import Membership, Role
 from controlplane.token_issuers import installed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from controlplane.accounts.models import User
@@ -74,17 +75,22 @@ def provider_set(
     client_id: str,
     client_secret: str,
     label: str,
+    check: Callable[[SsoProvider | None], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> SsoProvider:
-    """Its document is fetched first. No `client_secret`: the one of before. Raises Invalid, Conflict.
+    """Its document is fetched first. No `client_secret`: the one of before. `check` is told the provider of before.
+
+    Raises Invalid, Conflict.
 
     Sessions that it has begun end. Keys that were made in them stay where the issuer stays: a new secret of the client is no
     reason to stop programs.
     """
+    before = provider_of(organisation)
+    if check is not None:
+        check(before)  # before a host is asked in vain
     label = name_checked(label, field="label")
     if not installed.places():
         raise Conflict("this installation asks no providers: its operators have to list their hosts", code="sso_off")
-    before = provider_of(organisation)
     if not client_secret and before is None:
         raise Invalid.field("client_secret", "must not be empty")
     if not client_secret and before is not None and before.issuer != issuer:
@@ -104,6 +110,8 @@ def provider_set(
     with transaction.atomic():
         in_use.locked(organisation)
         held = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
+        if check is not None:
+            check(held)
         row, _ = SsoProvider.objects.for_organisation(organisation).update_or_create(
             organisation=organisation,
             defaults={
@@ -141,9 +149,10 @@ def provider_switch(
     actor: str,
     is_on: bool | None = None,
     is_required: bool | None = None,
+    check: Callable[[SsoProvider], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> SsoProvider:
-    """In force or not, required or not; None: as it is. Out of force it is not required either.
+    """In force or not, required or not; None: as it is. Out of force it is not required either. `check` is told it as it is.
 
     Whoever puts it out of force does not trust it, so that keys end that were made in its sessions. Raises NotFound,
     Invalid where nothing is asked for, Conflict where it was not tested as it is, cannot be required, or is being deleted.
@@ -154,6 +163,8 @@ def provider_switch(
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
+    if check is not None:
+        check(row)
     if is_on and row.tested_at is None:
         raise Conflict("test it first: connect your own account", code="sso_not_tested")
     if row.is_on and is_on is False:
@@ -194,15 +205,19 @@ def provider_release(*, organisation: Organisation, actor: str, reason: str, clo
 
 
 @transaction.atomic
-def provider_remove(*, organisation: Organisation, actor: str) -> None:
+def provider_remove(
+    *, organisation: Organisation, actor: str, check: Callable[[SsoProvider], None] | None = None
+) -> None:
     """Nobody signs in by it any more, who has is signed out, and keys end that were made so; links go.
 
-    Raises NotFound, Conflict.
+    `check` is told it as it is. Raises NotFound, Conflict.
     """
     in_use.locked(organisation)
     row = SsoProvider.objects.for_organisation(organisation).select_for_update().first()
     if row is None:
         raise NotFound("this organisation has no single sign-on")
+    if check is not None:
+        check(row)
     members = {name: getattr(row, name) for name in ("issuer", "client_id", "label", "is_on", "is_required")}
     _audit(row, actor, "remove", members)
     _members_hold(organisation)

@@ -16,6 +16,7 @@ from controlplane.tenants.invitations import invitations_end
 from controlplane.tenants.models import CustomRole, Membership, Organisation, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
 
@@ -52,10 +53,17 @@ def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK
 
 
 @transaction.atomic
-def organisation_rename(*, organisation: Organisation, actor: str, name: str) -> Organisation:
-    """Another name, which no other organisation has. The caller has looked who asks. Raises Invalid, AlreadyExists, Conflict."""
+def organisation_rename(
+    *, organisation: Organisation, actor: str, name: str, check: Callable[[Organisation], None] | None = None
+) -> Organisation:
+    """Another name, which no other organisation has. The caller has looked who asks. `check` is told the row as it is.
+
+    Raises Invalid, AlreadyExists, Conflict.
+    """
     name = name_checked(name)
     row = in_use.locked(organisation)
+    if check is not None:
+        check(row)
     if row.name == name:
         return row
     taken = AlreadyExists(f"there is an organisation called {name}")
@@ -96,13 +104,21 @@ def member_add(
 
 @transaction.atomic
 def member_role_set(
-    *, organisation: Organisation, actor: str, membership_id: int, role: Role, custom_role: CustomRole | None = None
+    *,
+    organisation: Organisation,
+    actor: str,
+    membership_id: int,
+    role: Role,
+    custom_role: CustomRole | None = None,
+    check: Callable[[Membership], None] | None = None,
 ) -> Membership:
     """Change what a member may do. With `custom_role`, which the organisation must have, `role` is a viewer's.
 
-    Raises NotFound, Conflict for the last owner.
+    `check` is told the member as they are. Raises NotFound, Conflict for the last owner.
     """
     membership = _membership(organisation, membership_id)
+    if check is not None:
+        check(membership)
     if custom_role is not None:
         # Under the lock: whoever deletes the role waits for it, or has done so.
         custom_role = CustomRole.objects.for_organisation(organisation).filter(pk=custom_role.pk).first()
@@ -124,9 +140,20 @@ def member_role_set(
 
 
 @transaction.atomic
-def member_remove(*, organisation: Organisation, actor: str, membership_id: int) -> Membership:
-    """Take a person out; the row that is gone. Their keys are accounts/joining.py's. Raises NotFound, Conflict."""
+def member_remove(
+    *,
+    organisation: Organisation,
+    actor: str,
+    membership_id: int,
+    check: Callable[[Membership], None] | None = None,
+) -> Membership:
+    """Take a person out; the row that is gone. Their keys are accounts/joining.py's. `check` is told the member as they are.
+
+    Raises NotFound, Conflict.
+    """
     membership = _membership(organisation, membership_id)
+    if check is not None:
+        check(membership)
     _keep_an_owner(organisation, membership)
     invitations_end(organisation=organisation, actor=actor, membership=membership)
     # Before what goes with the row: whoever ends a connection, or makes a key, has locked the member first, too.

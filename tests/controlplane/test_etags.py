@@ -6,23 +6,52 @@ import pytest
 
 from controlplane.alarms.api import MEASURED
 from controlplane.alarms.models import STATE, Alarm
+from controlplane.api import preconditions
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.core.sealed import sealed
 from controlplane.instances import services as instances
 from controlplane.instances.models import Route
+from controlplane.loads.models import Load
+from controlplane.loads.ranges import Asked
+from controlplane.loads.services import run_ask
+from controlplane.sso.models import SsoProvider
+from controlplane.tenants.models import Membership
 
+from .admission.passing import Passing
 from .alarms.rows import alarm_row
 from .budgets.rows import budget_row
+from .loads.rows import load_row
 from .rows import custom_role_row, service_account_row
+from .sso.rows import provider_row
 from .test_instances_api import URL, problem
 
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 
 
-@pytest.fixture(params=["throttle rule", "route", "alarm", "budget", "role", "service account", "topic"])
-def thing(request, alice, instance):
+@pytest.fixture
+def time(monkeypatch):
+    """The service's own clock, held."""
+    return Passing(monkeypatch)
+
+
+THINGS = (
+    "throttle rule", "route", "alarm", "budget", "role", "service account", "topic", "member", "load", "single sign-on",
+)  # fmt: skip
+
+
+@pytest.fixture(params=THINGS)
+def thing(request, alice, bob, instance):
     """Its address, and two changes of it."""
     at = f"{URL}/{instance.id}"
+    if request.param == "member":
+        at = f"/api/v1/members/{Membership.objects.get(organisation=alice.organisation, user=bob.user).pk}"
+        return at, {"role": "viewer"}, {"role": "billing"}
+    if request.param == "load":
+        return f"{at}/lake-loads/{load_row(instance).id}", {"every_minutes": 30}, {"every_minutes": 60}
+    if request.param == "single sign-on":
+        provider_row(alice.organisation)
+        return "/api/v1/sso", {"in_force": True}, {"in_force": False}
     if request.param == "throttle rule":
         made = alice.api.post(f"{at}/throttle-rules", RULE).json()["id"]
         return f"{at}/throttle-rules/{made}", {"produce_mib_per_s": 2}, {"produce_mib_per_s": 3}
@@ -44,6 +73,86 @@ def thing(request, alice, instance):
 
 def audited():
     return AuditEntry.objects.unscoped("a test").count()
+
+
+@pytest.fixture(params=["organisation", "what is paid in advance", "elastic bandwidth"])
+def setting(request, alice, time, instance):
+    """What is there as long as the instance or the organisation is: its address, how it is changed, and two changes of it."""
+    at = f"{URL}/{instance.id}"
+    if request.param == "organisation":
+        return f"/api/v1/organisations/{alice.organisation.id}", "patch", {"name": "hers"}, {"name": "his"}
+    if request.param == "elastic bandwidth":
+        return f"{at}/elastic-bandwidth", "put", {"cap_mib_per_s": 8}, {"cap_mib_per_s": 9, "budget_per_month": "10.00"}
+    assert time.done(alice.api.post(f"{at}/prepaid", {"months": 1})).state == "succeeded"
+    return f"{at}/prepaid", "patch", {"at_end": "renew"}, {"renew_months": 3}
+
+
+def test_of_two_who_set_at_once_the_later_is_told(alice, bob, setting):
+    url, method, hers, his = setting
+    change = getattr(alice.api, method)
+    seen = alice.api.get(url)
+    assert alice.api.get(url, HTTP_IF_NONE_MATCH=seen["ETag"]).status_code == 304
+    foretold = change(f"{url}?dry_run=true", hers, HTTP_IF_MATCH=seen["ETag"])
+    assert (foretold.status_code, foretold.json()["dry_run"]) == (200, True)
+    assert change(url, hers, HTTP_IF_MATCH=seen["ETag"]).status_code in (200, 202)
+    after, before = alice.api.get(url), audited()
+    assert after["ETag"] != seen["ETag"]
+    for query in ("", "?dry_run=true"):
+        for tag in (seen["ETag"], "x", f"W/{after['ETag']}"):
+            problem(change(f"{url}{query}", his, HTTP_IF_MATCH=tag), 412, "precondition_failed")
+    assert (alice.api.get(url).json(), audited()) == (after.json(), before)
+    assert change(url, his, HTTP_IF_MATCH=f'"0", {after["ETag"]}').status_code in (200, 202)
+
+
+def test_who_sets_and_names_none_or_any_changes_what_is_there(alice, setting):
+    url, method, hers, his = setting
+    change = getattr(alice.api, method)
+    assert change(url, hers).status_code in (200, 202)
+    assert change(url, his, HTTP_IF_MATCH="*").status_code in (200, 202)
+
+
+def test_what_is_bought_makes_another_etag_of_how_an_instance_is_paid(alice, time, instance):
+    url = f"{URL}/{instance.id}/prepaid"
+    seen = alice.api.get(url)["ETag"]
+    assert time.done(alice.api.post(url, {"months": 1})).state == "succeeded"
+    bought = alice.api.get(url)
+    assert bought["ETag"] != seen
+    time.on(days=3)
+    later = alice.api.get(url)
+    assert (later["ETag"], later.json()["refund"] != bought.json()["refund"]) == (bought["ETag"], True)
+
+
+def test_a_secret_that_is_given_anew_makes_another_etag(alice, instance):
+    """It is shown nowhere, so nothing else says that somebody has changed it."""
+    row, url = provider_row(alice.organisation), "/api/v1/sso"
+    seen = alice.api.get(url)
+    row.client_secret = sealed(SsoProvider, "client_secret", b"another", organisation_id=alice.organisation.pk)
+    row.save(update_fields=["client_secret"])
+    again = alice.api.get(url)
+    assert (again.json(), again["ETag"] == seen["ETag"]) == (seen.json(), False)
+
+    load = load_row(instance, kind="bucket", bucket="events-1", path="lake", region="eu-central-1", access_key="AK1")
+    url = f"{URL}/{instance.id}/lake-loads/{load.id}"
+    seen = alice.api.get(url)
+    assert alice.api.patch(url, {"secret_key": "another"}, HTTP_IF_MATCH=seen["ETag"]).status_code == 200
+    again = alice.api.get(url)
+    assert (again.json(), again["ETag"] == seen["ETag"]) == (seen.json(), False)
+    problem(alice.api.patch(url, {"secret_key": "his"}, HTTP_IF_MATCH=seen["ETag"]), 412, "precondition_failed")
+
+
+def test_of_a_member_owners_are_told_more_and_the_etag_is_one(alice, bob):
+    url = f"/api/v1/members/{Membership.objects.get(organisation=alice.organisation, user=bob.user).pk}"
+    hers, his = alice.api.get(url), bob.api.get(url)
+    assert (hers.json()["second_factor"], his.json()["second_factor"]) == (False, None)
+    assert hers["ETag"] == his["ETag"]
+    assert hers.json() in alice.api.get("/api/v1/members").json()["items"]
+    problem(bob.api.patch(url, {"role": "owner"}, HTTP_IF_MATCH=his["ETag"]), 403, "forbidden")
+
+
+def test_what_is_not_set_yet_has_no_etag_that_could_match(alice):
+    body = {"label": "Corp", "issuer": "https://login.example.com", "client_id": "c", "client_secret": "s"}
+    for tag in ('"0"', preconditions.content_etag({})):
+        problem(alice.api.put("/api/v1/sso", body, HTTP_IF_MATCH=tag), 412, "precondition_failed")
 
 
 def test_of_two_who_change_at_once_the_later_is_told(alice, thing):
@@ -109,21 +218,28 @@ def test_others_things_are_missing_whatever_is_matched(charlie, alice, thing):
 def test_what_is_measured_is_in_no_etag(alice, instance):
     alarm, at = alarm_row(instance), f"{URL}/{instance.id}"
     alice.api.post(f"{at}/routes", {"security": "ssl"})
-    urls = [f"{at}/alarms/{alarm.id}", f"{at}/routes/r2"]
+    load = load_row(instance)
+    urls = [f"{at}/alarms/{alarm.id}", f"{at}/routes/r2", f"{at}/lake-loads/{load.id}"]
     tags = [alice.api.get(url)["ETag"] for url in urls]
+    Load.objects.unscoped("a test").update(failures=2, next_start_at=SYSTEM_CLOCK.now())
+    run_ask(load, asked_by="alice", asked=Asked(), now=SYSTEM_CLOCK.now())
     Alarm.objects.unscoped("a test").update(phase="firing", value=99.0)
     Route.objects.unscoped("a test").filter(key="r2").update(state="running")
     assert [alice.api.get(url)["ETag"] for url in urls] == tags
 
 
-@pytest.fixture(params=["", "/rebalancing"], ids=["cluster", "balance rule"])
-def of_operators(request, charlie, instance):
+@pytest.fixture(params=["cluster", "balance rule", "caps"])
+def of_operators(request, alice, charlie, instance):
     """What only operators change: who asks, its address, and two changes of it."""
     charlie.user.is_staff = True
     charlie.user.save()
-    ways = {"": ({"capacity": 70}, {"state": "cordoned"}), "/rebalancing": ({"rest_hours": 5}, {"rest_hours": 6})}
-    hers, his = ({**change, "reason": "measured"} for change in ways[request.param])
-    return charlie, f"/api/v1/clusters/default{request.param}", hers, his
+    url, *ways = {
+        "cluster": ("/api/v1/clusters/default", {"capacity": 70}, {"state": "cordoned"}),
+        "balance rule": ("/api/v1/clusters/default/rebalancing", {"rest_hours": 5}, {"rest_hours": 6}),
+        "caps": (f"/api/v1/organisations/{alice.organisation.id}/caps", {"instances": 7}, {"partitions": 900}),
+    }[request.param]
+    hers, his = ({**change, "reason": "measured"} for change in ways)
+    return charlie, url, hers, his
 
 
 def test_of_two_operators_the_later_is_told(of_operators):
@@ -138,6 +254,16 @@ def test_of_two_operators_the_later_is_told(of_operators):
     problem(operator.api.patch(f"{url}?dry_run=true", his, HTTP_IF_MATCH=seen), 412, "precondition_failed")
     assert operator.api.get(url).json() == before
     assert operator.api.patch(url, his, HTTP_IF_MATCH=changed["ETag"]).status_code == 200
+
+
+def test_what_is_used_of_caps_is_in_no_etag(alice, charlie, instance):
+    charlie.user.is_staff = True
+    charlie.user.save()
+    url = f"/api/v1/organisations/{alice.organisation.id}/caps"
+    seen = charlie.api.get(url)
+    assert alice.api.patch(f"{URL}/{instance.id}", {"storage_gib": 20}).status_code == 202
+    again = charlie.api.get(url)
+    assert (again["ETag"], again.json() == seen.json()) == (seen["ETag"], False)
 
 
 def test_a_cluster_that_is_to_be_retired_is_compared_first(charlie, instance):

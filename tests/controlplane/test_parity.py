@@ -65,6 +65,8 @@ ROWS = {
         "metering_brokers_waiver_post": "metering waive-broker",
         "metering_losses_get": "metering losses",
         "metering_losses_settle_post": "metering settle",
+        "metering_caps_get": "metering caps",
+        "metering_caps_post": "metering cap",
         "metering_reconciliations_get": "metering reconciliations",
         "metering_differences_get": "metering differences",
         "metering_fold_get": "metering fold",
@@ -362,7 +364,7 @@ ROWS = {
     },
     "members": {"members_get": "member list", "invitations_get": "invitation list", "invitations_post": "member invite"},
     "invitation_withdraw": {"invitations_item_delete": "invitation withdraw"},
-    "member_role": {"members_item_patch": "member role"},
+    "member_role": {"members_item_get": "member show", "members_item_patch": "member role"},
     "member_remove": {"members_item_delete": "member remove"},
 }  # fmt: skip
 """By the name of an address: the operations that give what it shows and does, each with the command that makes that call."""

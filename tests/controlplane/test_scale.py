@@ -140,6 +140,7 @@ OF_OPERATORS = {
     "metering/reconciliations",
     "metering/differences",
     "metering/waivers",
+    "metering/caps",
     "metering/brokers",
     "quota-report",
     "neighbours",

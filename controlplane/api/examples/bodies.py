@@ -128,6 +128,13 @@ BODIES: dict[str, dict[str, Any]] = {
     "InviteRequest": {"email": "dora@example.com", "role": "member"},
     "JobRunRequestRequest": {"what": "2026-11-21"},
     "PatchedRoleRequest": {"role": "viewer"},
+    "UsageCapRequestRequest": {
+        "instance_id": "ins-k3v9x2qa",
+        "boot": "1795251600000-3f9c",
+        "topic": "orders",
+        "produced_bytes": 81234567,
+        "reason": "a damaged counter",
+    },
     "BrokerWaiverRequestRequest": {"reason": "the machine is lost with its disk"},
     "WaiverRequestRequest": {"month": "2026-10", "reason": "the broker's disk is lost"},
     "PatchedOrganisationRenameRequest": {"name": "Shop of the north"},

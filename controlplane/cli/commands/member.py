@@ -45,6 +45,13 @@ def listed(
     of(ctx).listed(ops.MEMBERS, LISTED, limit=limit, query=query)
 
 
+@app.add("show")
+def show(ctx: typer.Context, member: Member) -> None:
+    """One of them."""
+    session = of(ctx)
+    session.show(ops.MEMBER, membership_id=membership_id_of(session, member))
+
+
 @app.add("role", rehearses=True)
 def role(ctx: typer.Context, member: Member, role: RoleArgument) -> None:
     """Another role: owners decide all, operators run instances, billing is about bills, members change most, viewers look."""

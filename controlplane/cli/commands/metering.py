@@ -25,6 +25,10 @@ RECONCILIATIONS = columns(
 DIFFERENCES = columns(
     "reconciliation", "against", "instance_id", "hour", "boot", "topic", "counter", "recomputed", "known"
 )
+CAPS = columns(
+    "id", "instance_id", "boot", "topic", "produced_bytes", "consumed_bytes", "stored_byte_seconds", "set_by", "set_at"
+)
+Counter = Annotated[int | None, typer.Option(min=0, help="Since the boot.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept.")]
 Cluster = Annotated[str | None, typer.Option(help="A physical cluster, by its name.")]
 
@@ -89,6 +93,29 @@ def losses(
 def settle(ctx: typer.Context, loss: Annotated[int, typer.Argument(metavar="LOSS", help="Its id.", min=0)]) -> None:
     """No usage is missing by it, or what is missing shall not be billed: usage waits for it no longer."""
     of(ctx).change(ops.METERING_LOSS_SETTLE, loss_id=str(loss))
+
+
+@app.add("caps")
+def caps(ctx: typer.Context, limit: Limit = None) -> None:
+    """Counters that operators have ruled out beyond some value; the newest first."""
+    of(ctx).listed(ops.METERING_CAPS, CAPS, limit=limit)
+
+
+@app.add("cap", rehearses=True)
+def cap(
+    ctx: typer.Context,
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="Its id.")],
+    boot: Annotated[str, typer.Argument(metavar="BOOT", help="As in usage records, with its generation.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="As the tenant calls it.")],
+    reason: Reason,
+    produced_bytes: Counter = None,
+    consumed_bytes: Counter = None,
+    stored_byte_seconds: Counter = None,
+) -> None:
+    """Believe counters of a topic and a broker's boot up to some value only: the last that can be true."""
+    values = said(produced_bytes=produced_bytes, consumed_bytes=consumed_bytes, stored_byte_seconds=stored_byte_seconds)
+    body = {"instance_id": instance, "boot": boot, "topic": topic, "reason": reason} | values
+    of(ctx).change(ops.METERING_CAP, body=body)
 
 
 @app.add("reconciliations")

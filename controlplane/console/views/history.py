@@ -81,6 +81,7 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen:
         "store_away": not (found.is_complete and requests.is_complete),
         "charts": all_drawn(request, charts),
         "requests": asked,
+        "requests_step_s": requests.step_s,
         "brokers": brokers,
     }
 

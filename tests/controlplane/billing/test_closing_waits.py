@@ -301,6 +301,25 @@ class TestWaiving:
         others = operator.api.post(f"{url}?dry_run=true", {**body, "instance_id": None}).json()["changes"]
         assert others["month"] == [None, "2026-05"]
 
+    def test_a_dry_run_says_whose_invoices_are_written_without_what_is_missing(
+        self, alice, billed, operator, monkeypatch
+    ):
+        at(monkeypatch, 2026, 6, 2)
+        url = "/api/v1/metering/waivers?dry_run=true"
+        both = sorted(Instance.objects.unscoped("a test").values_list("pk", flat=True))
+        organisation = [{"who": "organisations", "count": 1, "names": [alice.organisation.id],
+                         "effect": "have it in their audit logs"}]  # fmt: skip
+        for wanted, names in (({"instance_id": billed.id}, [billed.id]), ({"instance_id": None}, both)):
+            said = operator.api.post(url, {"month": "2026-05", "reason": REASON, **wanted}).json()["affected"]
+            effect = "their invoices of 2026-05 are written without what is missing; it is adjusted later"
+            instances_of_it = {"who": "instances", "count": len(names), "names": names, "effect": effect}
+            assert said == [instances_of_it, *organisation]
+        body = {"month": "2026-05", "instance_id": billed.id, "reason": REASON}
+        assert operator.api.post("/api/v1/metering/waivers", body).status_code == 201
+        assert operator.api.post(url, body).json()["affected"] == [], "it is there already"
+        others = operator.api.post(url, {**body, "instance_id": None}).json()["affected"]
+        assert others[0]["names"] == [each for each in both if each != billed.id], "hers waits no more"
+
     def test_by_command(self, billed, operator, monkeypatch, capsys):
         at(monkeypatch, 2026, 6, 2)
         call_command("invoices", "waiting")
@@ -461,6 +480,23 @@ class TestWhatIsMissing:
         }  # fmt: skip
         assert closing.invoices_close() == 2
         assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+
+    def test_a_dry_run_of_waiving_a_broker_says_whose_invoices_wait_for_it(self, alice, operator):
+        both = sorted(Instance.objects.unscoped("a test").values_list("pk", flat=True))
+        said = operator.api.post("/api/v1/metering/brokers/9/waiver?dry_run=true", {"reason": REASON}).json()[
+            "affected"
+        ]
+        effect = "their invoices of 2026-05 wait for this broker no more; what it tells after all is adjusted later"
+        assert said == [
+            {"who": "instances", "count": 2, "names": both, "effect": effect},
+            {
+                "who": "organisations",
+                "count": 1,
+                "names": [alice.organisation.id],
+                "effect": "have it in their audit logs",
+            },
+        ]
+        assert closing.invoices_close() == 0
 
     def test_a_waiver_from_before_the_month_was_due_is_on_record_when_the_invoice_is_written(
         self, alice, operator, monkeypatch

@@ -12,6 +12,9 @@ def role_of(person):
 def test_members_are_listed_and_get_other_roles_by_address_or_id(ok, alice, bob):
     rows = ok("member", "list", "-o", "json").json["items"]
     assert rows == alice.api.get("/api/v1/members").json()["items"]
+    assert [ok("member", "show", name, "-o", "json").json for name in ("bob@example.com", rows[1]["id"])] == rows[
+        1:
+    ] * 2
     ok("member", "role", "Bob@example.com", "viewer")
     assert role_of(bob) == Role.VIEWER
     ok("member", "role", rows[1]["id"], "owner")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shlex
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from typer.main import get_command
@@ -12,8 +13,10 @@ from typer.main import get_command
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
 from controlplane.billing.pricing.plans import NAMES
 from controlplane.cli.app import app
+from controlplane.cli.values import since
 from controlplane.console import urls
 from controlplane.console.commandline import CHANGING, COMMANDS, OF_A_MONTH, command_of
+from controlplane.console.times import RANGES
 from controlplane.topics import services as topics
 
 from .conftest import text_of
@@ -117,6 +120,30 @@ def test_what_if_asks_what_the_page_asked():
 )
 def test_usage_is_of_the_time_that_the_page_shows(page, ids, query, start, end):
     typed = parsed(command_of(page, {**IDS, **ids}, query))
+    assert (typed["start"], typed["end"]) == (start, end)
+
+
+@pytest.mark.parametrize("each", RANGES)
+def test_a_history_is_of_the_range_that_the_page_shows(each):
+    typed = parsed(command_of("instance_history", IDS, {"range": each.name}))
+    assert (typed["start"], typed["end"]) == (f"-{each.name}", None)
+    now = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    assert datetime.fromisoformat(since(typed["start"], now)) == now - timedelta(seconds=each.length_s)
+
+
+@pytest.mark.parametrize(
+    ("query", "start", "end"),
+    [
+        ({}, f"-{RANGES[0].name}", None),
+        ({"range": "'; ls"}, f"-{RANGES[0].name}", None),
+        ({"since": "2026-11-30T14:00", "until": "2026-11-30T15:00"}, "2026-11-30T14:00:00Z", "2026-11-30T15:00:00Z"),
+        ({"since": "2026-11-30T14:00+02:00", "until": ""}, "2026-11-30T12:00:00Z", None),
+        ({"range": "7d", "since": "$HOME", "until": "-1h"}, "-7d", None),
+        ({"since": "0001-01-01T00:00+14:00"}, f"-{RANGES[0].name}", None),
+    ],
+)
+def test_a_history_between_two_moments_says_both(query, start, end):
+    typed = parsed(command_of("instance_history", IDS, query))
     assert (typed["start"], typed["end"]) == (start, end)
 
 

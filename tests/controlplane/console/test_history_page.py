@@ -176,9 +176,11 @@ def test_steps_are_as_short_as_rows_and_a_thousand_points_allow(page, instance, 
         assert picture["count"] <= 1000
 
 
-@pytest.mark.parametrize(("name", "step_s"), [("24h", 120), ("7d", 3600), ("400d", 86_400)])
+@pytest.mark.parametrize(
+    ("name", "step_s", "words"), [("24h", 120, "2 min"), ("7d", 3600, "1 h"), ("400d", 86_400, "1 day")]
+)
 def test_what_was_asked_is_added_up_from_longer_rows_where_the_time_is_long(
-    page, instance, last, eventful, name, step_s
+    page, instance, last, eventful, name, step_s, words
 ):
     at = last // 3600 * 3600 - 3600
     Hour.objects.bulk_create([rolled(Hour, at, instance.id)])
@@ -188,7 +190,9 @@ def test_what_was_asked_is_added_up_from_longer_rows_where_the_time_is_long(
         model.objects.create(instance=instance.id, at=row_at, windows=1, counts=text)
     keep_requests(instance, {}, known_to=last)
     RequestMark.objects.update(rolled=last)
-    found = pictures(page(f"?range={name}"))
+    answer = page(f"?range={name}")
+    assert f"The charts of requests have steps of {words}." in text_of(answer)
+    found = pictures(answer)
     assert found["requests"]["step_s"] == step_s
     assert found["produce"]["step_s"] <= step_s
     for picture in (found["requests"], found["produce"]):
@@ -401,7 +405,14 @@ def test_what_happened_is_marked_in_every_chart_with_a_name_and_a_text(page, eve
             ["Alarm fired: Full <soon>"],
         ]
         assert {mark["at"] for mark in picture["marks"]} <= set(moments_of(picture))
-        assert "5 marks of events." in picture["summary"]
+        assert picture["summary"].endswith(" It has 5 marks of events.")
+
+
+def test_one_mark_is_one(page, instance, last):
+    keep([sample(last - seconds, instance.id) for seconds in (60, 70)])
+    event_row(alarm_row(instance, name="Full"), "fired", ago(last, 65))
+    for picture in pictures(page()).values():
+        assert picture["summary"].endswith(" It has 1 mark of an event.")
 
 
 def test_what_happened_stands_in_the_table_behind_each_chart_also_where_no_figure_is_known(page, eventful):

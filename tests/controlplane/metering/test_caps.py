@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import ClassVar
 
 import pytest
 from django.core.management import call_command
@@ -105,3 +106,38 @@ def test_operators_set_it_by_a_command(damaged, capsys):
     assert produced(damaged) == [1_000, 200, 70]
     with pytest.raises(CommandError, match="no usage"):
         call_command("usage_cap", damaged.id, "b9", "orders", *words)
+
+
+class TestByRest:
+    URL = "/api/v1/metering/caps"
+    BODY: ClassVar = {"boot": "b1", "topic": "orders", "produced_bytes": 1_200, "reason": "torn file"}
+
+    @pytest.fixture
+    def operator(self, charlie):
+        User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
+        return charlie
+
+    def test_an_operator_sets_one_and_reads_which_there_are(self, operator, damaged):
+        body = self.BODY | {"instance_id": damaged.id}
+        foretold = operator.api.post(f"{self.URL}?dry_run=true", body).json()["changes"]
+        assert foretold["produced_bytes"] == [None, 1_200]
+        assert not Cap.objects.exists()
+        made = operator.api.post(self.URL, body)
+        assert made.status_code == 201
+        assert made.json().items() >= (body | {"consumed_bytes": None, "set_by": "charlie@example.com"}).items()
+        assert produced(damaged) == [1_000, 200, 70]
+        assert operator.api.get(self.URL).json() == {"items": [made.json()], "next": None}
+        again = operator.api.post(f"{self.URL}?dry_run=true", body | {"produced_bytes": 900}).json()["changes"]
+        assert again["produced_bytes"] == [1_200, 900]
+
+    def test_what_names_nothing_is_refused(self, operator, damaged):
+        body = self.BODY | {"instance_id": damaged.id}
+        for changes, status in (({"boot": "b9"}, 404), ({"produced_bytes": -1}, 400), ({"bytes": 1}, 400)):
+            assert operator.api.post(self.URL, body | changes).status_code == status
+        without = {name: value for name, value in body.items() if name != "produced_bytes"}
+        assert operator.api.post(self.URL, without).status_code == 400
+        assert not Cap.objects.exists()
+
+    def test_nobody_but_operators(self, alice, damaged):
+        assert alice.api.get(self.URL).status_code == 403
+        assert alice.api.post(self.URL, self.BODY | {"instance_id": damaged.id}).status_code == 403
