@@ -14,7 +14,7 @@ from controlplane.console.over_time import PART_OF_A_JOIN, charts_of, is_empty, 
 from controlplane.console.page import tenant_page
 from controlplane.console.times import DAY, HOUR, RANGES, times_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.metrics import METRICS, Kind
+from controlplane.history.metrics import EVERY, Kind
 from controlplane.history.now import scraping_get
 from controlplane.history.requests.brokers import brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
@@ -66,7 +66,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 
 def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen: Times) -> dict[str, Any]:
     start, end = chosen.start, chosen.end
-    metrics = [metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED]
+    metrics = [metric for metric in EVERY.values() if metric.kind is not Kind.COUNTED]
     counted_s = chosen.counted_step_s
     with asked_together():
         found = history_get(instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None)
