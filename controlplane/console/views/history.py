@@ -15,7 +15,7 @@ from controlplane.console.page import tenant_page
 from controlplane.console.times import DAY, HOUR, RANGES, times_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.metrics import EVERY, Kind
-from controlplane.history.now import scraping_get
+from controlplane.history.now import scraping_at
 from controlplane.history.requests.brokers import brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.scraping import KEY_FILE
@@ -55,9 +55,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "gone": instance.state == InstanceState.DELETED,
         "part_of_a_join": PART_OF_A_JOIN,
         "key_file": KEY_FILE,
-        "scraping": scraping_get(
-            organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")
-        ),
+        "scraping": scraping_at(instance=instance, asked_at=request.build_absolute_uri("/")),
         **times_shown(chosen),
         **({} if chosen.is_wrong else _over_time(request, caller, instance, chosen)),
     }
