@@ -179,6 +179,8 @@ def _charts(history: History, chosen: Times) -> list[Chart]:
         _chart(history, chosen, "throttled", "Throttled, share of the time", PERCENT, waited),
         _chart(history, chosen, "storage", "Storage", BYTES, storage),
         _chart(history, chosen, "connections", "Connections", COUNT, _measured(series["connections"], "average")),
+        # Bytes are in REST alone: each table of 200 rows costs time, and with three of lag this page was the slowest of all.
+        *(chart for chart in _largest_lags(history, chosen) if chart.name != "group_lag_bytes"),
     ]
 
 
@@ -261,6 +263,23 @@ def _shares(requests: Requests, names: Mapping[str, int], count_of: Callable[[Re
     ]
 
 
+LARGEST_LAGS = {
+    "group_lag_messages": ("Largest lag of a group, in records", RECORDS),
+    "group_lag_bytes": ("Largest lag of a group, in bytes", BYTES),
+    "group_lag_seconds": ("Age of the oldest record that a group has not read", AGE),
+}
+
+
+def _largest_lags(history: History, chosen: Times) -> list[Chart]:
+    """Of all groups of an instance, or of a topic; none where nothing is known of any, as of longer times."""
+    series = {each.metric.name: each.values for each in history.series}
+    return [
+        _chart(history, chosen, name, title, unit, [Line("flow", "furthest behind", series[name])])
+        for name, (title, unit) in LARGEST_LAGS.items()
+        if any(value is not None for value in series[name])
+    ]
+
+
 def lag_charts_of(history: History, chosen: Times, events: Sequence[Event] = ()) -> list[Chart]:
     """Of a group, with what happened to its instance."""
     messages, size, seconds = history.series
@@ -276,9 +295,9 @@ def topic_charts_of(history: History, chosen: Times, events: Sequence[Event] = (
     """Of a topic, with what happened to its instance."""
     charts = [
         _chart(history, chosen, f"topic_{direction}", title, BYTES_PER_S, [Line("flow", "average", series.values)])
-        for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series, strict=True)
+        for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series[:2], strict=True)
     ]
-    return _marked(charts, marks_of(history, events))
+    return _marked([*charts, *_largest_lags(history, chosen)], marks_of(history, events))
 
 
 def broker_charts_of(history: History, chosen: Times, went_away: Iterable[datetime] = ()) -> list[Chart]:

@@ -1,4 +1,4 @@
-"""What every group of a cluster has still to read, in one round: for the history, which looks once a minute.
+"""What every group of a cluster has still to read, in one round: for the history, a whole one a minute, a short one each 10 s.
 
 And which of them have rebalanced since the round before (`rebalances`): a question of its own, for after the lag is kept.
 
@@ -7,6 +7,9 @@ a list of all groups an instance. A round asks each broker once which groups it 
 offsets; then leaders where partitions begin and end, thousands in a question; and at last for the record that a group would
 read next, whose timestamp is the lag in seconds, and how many bytes lie from there on. What was dated or sized in the round
 before is not asked for again: a group that stands still costs its offsets and no record.
+
+A short round asks the same with less patience (SHORT): offsets and ends, which brokers have in memory, of as many partitions as
+are quickly told, and of what has moved since the round before the timestamps and bytes of a few hundred places.
 
 A round has limits of its own, whatever there is: MOST_GROUPS, of which an instance with few has all; MOST_DATED records;
 MOST_SIZED places; and the seconds below. What it does not come to is absent, or has no age, or no bytes. A group of which one
@@ -60,6 +63,25 @@ MOST_LOOKS = 8
 """At records, of two seconds at most."""
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a round asks for at most."""
+
+    dated: int
+    looks: int
+    sized: int
+    offsets_s: float  # of each broker
+    places: int | None = None  # of which leaders say where they begin and end; None: all
+
+
+SHORT = Effort(dated=200, looks=1, sized=200, offsets_s=1.0, places=10_000)
+"""Of a round each ten seconds: places are at most 2.4 ms of a broker each second, as those of a whole round are four."""
+
+
+def _whole() -> Effort:
+    return Effort(MOST_DATED, MOST_LOOKS, MOST_SIZED, OFFSETS_S)
+
+
 class Part(NamedTuple):
     """A partition in which something is left: how many records, their bytes (None: not known), and where it ends."""
 
@@ -89,14 +111,16 @@ class Lag:
 class Round:
     """By instance and group, both as tenants name them; and what was dated and sized, for the next round.
 
-    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them. `listed` has
-    the state of every group that there is, by coordinator and physical name.
+    `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them; `read` all
+    topics in which one of these groups has an offset. `listed` has the state of every group that there is, by coordinator and
+    physical name.
     """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
     dated: Mapping[Spot, int] = field(default_factory=dict)
     by_topic: Mapping[str, Mapping[str, Mapping[str, Lag]]] = field(default_factory=dict)
     sized: Mapping[Stretch, int] = field(default_factory=dict)
+    read: Mapping[str, Collection[str]] = field(default_factory=dict)
     listed: Mapping[Address, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -106,17 +130,20 @@ def round_of(
     *,
     known: Mapping[Spot, int],
     known_sizes: Mapping[Stretch, int] | None = None,
+    effort: Effort | None = None,
 ) -> Round:
-    """Of the groups of these instances; what is known is of the round before. Raises ClusterUnavailable."""
+    """Of the groups of these instances; what is known is of the round before. Raises ClusterUnavailable.
+
+    `effort`: that of a whole round, unless another is said.
+    """
     door = group_door.door(cluster)
     owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
     states = {
         address: {name: state for name, state in names.items() if _key(name) in owners}
         for address, names in door.coordinated().items()
     }
-    found = _lags(
-        cluster, door, owners, {address: list(names) for address, names in states.items()}, known, known_sizes
-    )
+    listed = {address: list(names) for address, names in states.items()}
+    found = _lags(cluster, door, owners, listed, known, known_sizes or {}, effort or _whole())
     return replace(found, listed=states)
 
 
@@ -173,9 +200,10 @@ def _lags(
     owners: Mapping[str, str],
     listed: Mapping[Address, Sequence[str]],
     known: Mapping[Spot, int],
-    known_sizes: Mapping[Stretch, int] | None,
+    known_sizes: Mapping[Stretch, int],
+    effort: Effort,
 ) -> Round:
-    committed = _committed(door, _chosen(listed))
+    committed = _committed(door, _chosen(listed), effort.offsets_s)
     if not committed:
         return Round()
     there = _topics(cluster, {owners[_key(name)] for name in committed})
@@ -183,10 +211,13 @@ def _lags(
         name: {place: offset for place, offset in found.items() if place[0] in there and _key(place[0]) == _key(name)}
         for name, found in committed.items()
     }
+    if effort.places is not None:
+        offsets = _quickly_told(offsets, effort.places)
     spans = _spans(door, {place for found in offsets.values() for place in found})
     behind = {name: spots for name, found in offsets.items() if (spots := _behind(found, spans)) is not None}
-    dated = _dated(door, behind, known)
-    sized = _sized(cluster, behind, spans, known_sizes or {})
+    dated = _dated(door, behind, known, effort)
+    sized = _sized(cluster, behind, spans, known_sizes, effort)
+    read: defaultdict[str, set[str]] = defaultdict(set)
     lags: defaultdict[str, dict[str, Lag]] = defaultdict(dict)
     by_topic: defaultdict[str, dict[str, Mapping[str, Lag]]] = defaultdict(dict)
     for name, spots in behind.items():
@@ -194,7 +225,8 @@ def _lags(
         if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
             lags[owners[_key(name)]][group] = replace(_lag(spots, dated), size=_size(spots, spans, sized))
             by_topic[owners[_key(name)]][group] = _with_parts(_by_topic(spots, dated), spots, spans, sized)
-    return Round(dict(lags), dated, dict(by_topic), sized)
+            read[owners[_key(name)]].update(topic for topic, _ in offsets[name])
+    return Round(dict(lags), dated, dict(by_topic), sized, dict(read))
 
 
 def _key(name: str) -> str:
@@ -214,11 +246,28 @@ def _chosen(listed: Mapping[Address, Sequence[str]]) -> dict[Address, list[str]]
     return chosen
 
 
-def _committed(door: GroupDoor, chosen: Mapping[Address, Sequence[str]]) -> dict[str, Mapping[Place, int]]:
+def _quickly_told(offsets: Mapping[str, Mapping[Place, int]], most: int) -> dict[str, Mapping[Place, int]]:
+    """Groups that have no more than so many partitions together, instances in turn; of each all, since a part is none."""
+    by_owner: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(offsets):
+        by_owner[_key(name)].append(name)
+    places: set[Place] = set()
+    found: dict[str, Mapping[Place, int]] = {}
+    for name in in_turn(by_owner.values()):
+        more = offsets[name].keys() - places
+        if len(places) + len(more) <= most:
+            places |= more
+            found[name] = offsets[name]
+    return found
+
+
+def _committed(
+    door: GroupDoor, chosen: Mapping[Address, Sequence[str]], within_s: float
+) -> dict[str, Mapping[Place, int]]:
     found: dict[str, Mapping[Place, int]] = {}
     for address, names in chosen.items():
         try:
-            found |= door.offsets(address, names, within_s=OFFSETS_S) if names else {}
+            found |= door.offsets(address, names, within_s=within_s) if names else {}
         except Unavailable as error:  # the groups of the others are known
             LOG.warning("no offsets of %d groups: %s", len(names), error)
     return found
@@ -253,18 +302,19 @@ def _behind(offsets: Mapping[Place, int], spans: Mapping[Place, Span]) -> list[t
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
-def _dated(door: GroupDoor, behind: Behind, known: Mapping[Spot, int]) -> dict[Spot, int]:
+def _dated(door: GroupDoor, behind: Behind, known: Mapping[Spot, int], effort: Effort | None = None) -> dict[Spot, int]:
     """The timestamps of the next records: where each group is furthest behind before its other partitions.
 
     Instances take turns, so that one with thousands of groups leaves the others theirs.
     """
+    effort = effort or _whole()
     by_owner: defaultdict[str, list[tuple[int, str, Spot]]] = defaultdict(list)
     for name, spots in behind.items():
         by_owner[_key(name)] += [(rank, name, spot) for rank, (_, spot) in enumerate(spots)]
     wanted = dict.fromkeys(spot for _, _, spot in in_turn([sorted(some) for _, some in sorted(by_owner.items())]))
     dated = {spot: known[spot] for spot in wanted if known.get(spot, NOTHING_LEFT) != NOTHING_LEFT}
-    asked = list(islice((spot for spot in wanted if spot not in dated), MOST_DATED))
-    for positions in islice(_looks(asked), MOST_LOOKS):
+    asked = list(islice((spot for spot in wanted if spot not in dated), effort.dated))
+    for positions in islice(_looks(asked), effort.looks):
         try:
             found = door.oldest(positions)
         except Unavailable as error:
@@ -275,7 +325,11 @@ def _dated(door: GroupDoor, behind: Behind, known: Mapping[Spot, int]) -> dict[S
 
 
 def _sized(
-    cluster: ClusterAddress, behind: Behind, spans: Mapping[Place, Span], known: Mapping[Stretch, int]
+    cluster: ClusterAddress,
+    behind: Behind,
+    spans: Mapping[Place, Span],
+    known: Mapping[Stretch, int],
+    effort: Effort | None = None,
 ) -> dict[Stretch, int]:
     """Bytes of what groups have before them: one group after the other, since a part of one is none. Instances take turns.
 
@@ -286,7 +340,7 @@ def _sized(
         by_owner[_key(name)] += [spot for _, spot in spots]
     wanted = dict.fromkeys(_stretch(spot, spans) for spot in in_turn([some for _, some in sorted(by_owner.items())]))
     sized = {stretch: known[stretch] for stretch in wanted if stretch in known}
-    asked = list(islice((stretch for stretch in wanted if stretch not in sized), MOST_SIZED))
+    asked = list(islice((stretch for stretch in wanted if stretch not in sized), (effort or _whole()).sized))
     try:
         found = backlog_door.door(cluster).backlogs(asked) if asked else {}
     except Unavailable as error:

@@ -18,7 +18,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.history.exposition import MEDIA_TYPE
 from controlplane.history.lag.selectors import group_history_get
-from controlplane.history.metrics import METRICS
+from controlplane.history.metrics import EVERY
 from controlplane.history.now import exposition_get, scraping_get
 from controlplane.history.requests.brokers import broker_history_get, cluster_broker_history_get
 from controlplane.history.requests.figures import per_s
@@ -47,7 +47,7 @@ GROUP_TAGS = ["groups"]
 TOPIC_TAGS = ["topics"]
 OPERATOR_TAGS = ["operators"]
 DEFAULT_SPAN = timedelta(hours=1)
-DEFAULT_METRIC = next(iter(METRICS))
+DEFAULT_METRIC = next(iter(EVERY))
 RANGE = [
     OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: an hour before `to`"),
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
@@ -75,7 +75,7 @@ class HistoryApi(APIView):
             OpenApiParameter(
                 "metrics",
                 OpenApiTypes.STR,
-                description=f"names with commas between: {', '.join(METRICS)}; default: all",
+                description=f"names with commas between: {', '.join(EVERY)}; default: all",
             ),
         ],
         tags=TAGS,
@@ -104,9 +104,7 @@ class InstanceMetricsApi(APIView):
     @extend_schema(
         responses=InstanceMetricSerializer,
         parameters=[
-            OpenApiParameter(
-                "name", {"type": "string", "enum": list(METRICS)}, description=f"default: {DEFAULT_METRIC}"
-            ),
+            OpenApiParameter("name", {"type": "string", "enum": list(EVERY)}, description=f"default: {DEFAULT_METRIC}"),
             *RANGE,
             _step("step_s"),
         ],
@@ -156,9 +154,9 @@ class InstanceScrapeConfigApi(APIView):
 class GroupHistoryApi(APIView):
     """/api/v1/instances/{id}/groups/{group}/history."""
 
-    @extend_schema(responses=GroupHistorySerializer, parameters=[*RANGE, _step("step", 60)], tags=GROUP_TAGS)
+    @extend_schema(responses=GroupHistorySerializer, parameters=[*RANGE, _step("step")], tags=GROUP_TAGS)
     def get(self, request: Request, instance_id: str, group: str) -> Response:
-        """The lag of a group over time: a minute for 15 days, an hour for 400 days. It outlives the group."""
+        """The lag of a group over time: 10 s for an hour, a minute for 15 days, an hour for 400 days. It outlives the group."""
         start, end = _range(request)
         found = group_history_get(
             organisation=caller_of(request).organisation,
@@ -229,7 +227,7 @@ def _found(request: Request, instance_id: str, names: str, step: str) -> History
     if names == "name":
         metrics = metrics_named(DEFAULT_METRIC if wanted is None else wanted, names)
         if len(metrics) != 1:
-            raise Invalid.field(names, f"must be one of {', '.join(METRICS)}")
+            raise Invalid.field(names, f"must be one of {', '.join(EVERY)}")
     else:
         metrics = metrics_named(wanted, names)
     start, end = _range(request)

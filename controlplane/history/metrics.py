@@ -1,6 +1,6 @@
 """What there is a history of. Pure.
 
-A metric is of one of four kinds, which says what a step of time has of it:
+A metric is of one of five kinds, which says what a step of time has of it:
 
 =========  =================================  ==========================================================================
 kind       in a step                          why
@@ -8,6 +8,7 @@ kind       in a step                          why
 measured   average and maximum                it changes all the time; the average of what flows is exact (`CARRIED`)
 set        the last value                     limits and allocations are decided; an average of two is none of them
 waited     average and maximum, in ms/s       throttled time, from the intervals of the flight recorder, not from samples
+largest    the largest                        lag, of whichever group is furthest behind: of several groups an average is none's
 counted    the rate, or a percentile of all   requests, which brokers count one by one: a maximum of percentiles is none
 =========  =================================  ==========================================================================
 
@@ -34,6 +35,7 @@ class Kind(StrEnum):
     SET = "set"
     WAITED = "waited"
     COUNTED = "counted"
+    LARGEST = "largest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Metric:
     @property
     def maximum(self) -> str | None:
         """What its maximum is called; None: it has none."""
-        return None if self.kind in (Kind.SET, Kind.COUNTED) else f"{self.name}_max"
+        return None if self.kind in (Kind.SET, Kind.COUNTED, Kind.LARGEST) else f"{self.name}_max"
 
 
 def _of(direction: str) -> tuple[Metric, ...]:
@@ -110,6 +112,32 @@ _ALL = (
     *_requests(),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+OF_GROUPS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "group_lag_messages",
+            "records",
+            Kind.LARGEST,
+            "the most records that a group can still read; the last hour's",
+        ),
+        Metric(
+            "group_lag_bytes",
+            "bytes",
+            Kind.LARGEST,
+            "the most bytes that a group can still read, as they are stored; about; the last hour's",
+        ),
+        Metric(
+            "group_lag_seconds",
+            "s",
+            Kind.LARGEST,
+            "age of the oldest record that a group has still to read; the last hour's",
+        ),
+    )
+}
+"""Of all groups of an instance, or of those that read a topic. Kept each ten seconds for an hour; of one group, as all others."""
+EVERY: Mapping[str, Metric] = {**METRICS, **OF_GROUPS}
+"""Of an instance over time. Those of METRICS are of its brokers, and have rows of minutes and hours as well."""
 MEASURED = tuple(metric.name for metric in _ALL if metric.kind is Kind.MEASURED)
 SET = tuple(metric.name for metric in _ALL if metric.kind is Kind.SET)
 COUNTED = tuple(metric.name for metric in _ALL if metric.kind is Kind.COUNTED)

@@ -271,6 +271,31 @@ class LagMinutes(LagRow):
     size = models.BigIntegerField(null=True)  # bytes, likewise
 
 
+class LagSample(models.Model):
+    """Steps of ten seconds, from `at` to `until`, in which nothing changed in the lag of an instance's groups and topics.
+
+    A text with all of them, or one of several such rows where there are many: `lag.samples`. Figures are of `late_s` seconds
+    after the beginning of a step.
+    """
+
+    instance = models.CharField(max_length=32)
+    part = models.SmallIntegerField()
+    at = models.BigIntegerField()
+    pk = models.CompositePrimaryKey("instance", "part", "at")
+    until = models.BigIntegerField()
+    late_s = models.SmallIntegerField()
+    digest = models.BigIntegerField()  # of the text, with whose it is
+    figures = models.TextField()
+
+    class Meta:
+        """What has expired, by moment."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["at"], name="lag_sample_by_moment")]
+
+    def __str__(self) -> str:
+        return f"lag in {self.instance} from {self.at} to {self.until}"
+
+
 class LagHours(LagRow):
     """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age.
 

@@ -40,7 +40,11 @@ def exposition_get(*, organisation: Organisation, instance_id: str, clock: Clock
 
 def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str) -> Scraping:
     """Where the figures are read: where nothing is configured, `asked_at`, where this service was asked. Raises NotFound."""
-    instance = instance_any(organisation=organisation, instance_id=instance_id)
+    return scraping_at(instance=instance_any(organisation=organisation, instance_id=instance_id), asked_at=asked_at)
+
+
+def scraping_at(*, instance: Instance, asked_at: str) -> Scraping:
+    """The same; the caller has the instance from its organisation's scope."""
     environment = settings.ENVIRONMENT
     return scraping_of(environment.scrape_url or environment.console_url or asked_at, instance.pk)
 

@@ -11,7 +11,8 @@ from django.db import connection
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
-from controlplane.history.metrics import CARRIED, METRICS, Kind, Metric
+from controlplane.history.lag.samples import INSTANCE, largest_of
+from controlplane.history.metrics import CARRIED, EVERY, OF_GROUPS, Kind, Metric
 from controlplane.history.models import Hour, Minute, Sample
 from controlplane.history.requests.figures import carried_of, values_of
 from controlplane.history.requests.reading import Counted, carried, counted
@@ -133,7 +134,7 @@ def history_get(
     start: datetime,
     end: datetime,
     step_s: int | None = None,
-    metrics: Sequence[Metric] = tuple(METRICS.values()),
+    metrics: Sequence[Metric] = tuple(EVERY.values()),
     counts_requests: bool = True,
     clock: Clock = SYSTEM_CLOCK,
 ) -> History:
@@ -152,7 +153,13 @@ def history_get(
         _add_requests(rows, found, plan, are_counted=any(metric.kind is Kind.COUNTED for metric in metrics))
     known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
     samples = {at: int(row["samples"]) for at, row in rows.items() if "samples" in row}
-    series = [_series(metric, plan, rows, known_to) for metric in metrics]
+    lags: Mapping[str, list[Number]] = {}
+    if any(metric.kind is Kind.LARGEST for metric in metrics):
+        lags = lag_by_name(instance.pk, INSTANCE, plan)
+    series = [
+        Series(metric, lags[metric.name]) if metric.kind is Kind.LARGEST else _series(metric, plan, rows, known_to)
+        for metric in metrics
+    ]
     is_complete = is_complete and (found is None or found.is_complete)
     return History.over(plan, series, found if counts_requests else None, samples, is_complete=is_complete)
 
@@ -160,10 +167,16 @@ def history_get(
 def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]:
     """From names with commas between; all, where none is said. Raises Invalid."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    unknown = [name for name in names if name not in METRICS]
+    unknown = [name for name in names if name not in EVERY]
     if unknown:
-        raise Invalid.field(field_name, f"there is no metric {unknown[0][:64]!r}; there are {', '.join(METRICS)}")
-    return [METRICS[name] for name in dict.fromkeys(names)] or list(METRICS.values())
+        raise Invalid.field(field_name, f"there is no metric {unknown[0][:64]!r}; there are {', '.join(EVERY)}")
+    return [EVERY[name] for name in dict.fromkeys(names)] or list(EVERY.values())
+
+
+def lag_by_name(instance: str, key: str, plan: Plan) -> dict[str, list[Number]]:
+    """OF_GROUPS of each step: of an instance, or of a topic (`lag.samples.topic_key`)."""
+    columns = zip(*largest_of(instance, key, plan), strict=True)
+    return {name: list(column) for name, column in zip(OF_GROUPS, columns, strict=True)}
 
 
 def rows_by_step(instance: str, plan: Plan) -> tuple[dict[int, dict[str, Any]], bool]:

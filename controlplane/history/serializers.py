@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rest_framework import serializers
 
 from controlplane.history.lag import rows as lag
-from controlplane.history.metrics import METRICS, PERCENTILES
+from controlplane.history.metrics import EVERY, PERCENTILES
 from controlplane.history.requests import brokers, topics
 from controlplane.history.resolutions import RESOLUTIONS
 
@@ -36,7 +36,7 @@ class HistoryPointSerializer(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, Any]:
         """Every metric, and the maximum of each that has one."""
         found = super().get_fields()
-        for metric in METRICS.values():
+        for metric in EVERY.values():
             for name, text in _members(metric):
                 found[name] = serializers.FloatField(required=False, allow_null=True, help_text=text)
         return found

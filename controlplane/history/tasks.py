@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.celery import app
 from controlplane.history import services
-from controlplane.history.lag import expiry, rebalances, rolling, sampling
+from controlplane.history.lag import expiry, looks, rebalances, rolling, sampling
 from controlplane.history.requests import sampling as requests
 from controlplane.history.store import writing
 
@@ -41,8 +41,9 @@ def store_write() -> None:
 
 @app.task(name="history.lag_sample")
 def lag_sample() -> None:
-    """Look at every group, unless this minute was looked at. Beat calls it every 10 s."""
+    """Look at every group: for the minute, unless it was looked at, or else for these ten seconds. Beat calls it every 10 s."""
     sampling.sample()
+    looks.look()
 
 
 @app.task(name="history.lag_keep_up")

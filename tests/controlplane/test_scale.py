@@ -44,12 +44,14 @@ from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
 from controlplane.health.models import HealthSpell
+from controlplane.history.lag import samples
 from controlplane.history.lag.rows import digest_of
 from controlplane.history.models import (
     Hour,
     LagGroup,
     LagHours,
     LagMinutes,
+    LagSample,
     Minute,
     RequestDay,
     RequestHour,
@@ -311,6 +313,16 @@ def history(first, *, everything):
         Instance.objects.unscoped("a test").get(pk=first),
         {now // 10 * 10 - 10 * number: counts_of(50) for number in range(3, 360)},
     )
+    items = [samples.INSTANCE, samples.group_key(READERS), samples.topic_key("topic-007")]
+    items += [samples.group_key(f"group {number}") for number in range(samples.ITEMS_IN_A_ROW - len(items))]
+    LagSample.objects.bulk_create(
+        LagSample(
+            instance=first, part=1, at=at, until=at, late_s=1, digest=number,
+            figures=json.dumps({key: [number, 1000 * (at - number), 100 * number] for key in items}),
+        )
+        for number in range(1, 360)
+        for at in [now // 10 * 10 - 10 * number]
+    )  # fmt: skip
     group = LagGroup.objects.create(instance=first, digest=digest_of(READERS), name=READERS).pk
     minutes, hours = (range(1, most if everything else 60) for most in (15 * 1440, 400 * 24))
     LagMinutes.objects.bulk_create(

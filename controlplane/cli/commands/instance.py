@@ -130,7 +130,10 @@ def history(
         typer.Option(help="Names with commas between, such as produce_bytes_per_s,connections; by default all."),
     ] = None,
 ) -> None:
-    """What flowed, waited, was stored and connected: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
+    """What flowed, waited, was stored and connected: 10 s for an hour, a minute for 15 days, an hour for 400 days.
+
+    Of the last hour also how far behind its groups are, in records, bytes and seconds: the largest of any.
+    """
     now = datetime.now(UTC)
     query = said(
         **{"from": since(start, now), "to": end and since(end, now), "step": step, "metrics": metrics},

@@ -74,12 +74,16 @@ def history(
     end: Until = None,
     step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
 ) -> None:
-    """Bytes produced and consumed a second: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
+    """Bytes produced and consumed a second: 10 s for an hour, a minute for 15 days, an hour for 400 days.
+
+    Of the last hour also how far behind the groups are that read it, in records, bytes and seconds: the largest of any.
+    """
     now = datetime.now(UTC)
     query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
     session = of(ctx)
     found = session.call(ops.TOPIC_HISTORY, query=query, instance_id=instance, topic=topic)
-    session.output.pages([found], columns("time", "produce_bytes_per_s", "consume_bytes_per_s"))
+    names = [metric["name"] for metric in found["metrics"]]  # a service of an earlier release has no lag
+    session.output.pages([found], columns("time", *names))
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
     if not found.get("is_complete", True):
         session.output.note(INCOMPLETE)

@@ -14,8 +14,8 @@ from controlplane.console.over_time import PART_OF_A_JOIN, charts_of, is_empty, 
 from controlplane.console.page import tenant_page
 from controlplane.console.times import DAY, HOUR, RANGES, times_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.history.metrics import METRICS, Kind
-from controlplane.history.now import scraping_get
+from controlplane.history.metrics import EVERY, Kind
+from controlplane.history.now import scraping_at
 from controlplane.history.requests.brokers import brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.scraping import KEY_FILE
@@ -55,9 +55,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "gone": instance.state == InstanceState.DELETED,
         "part_of_a_join": PART_OF_A_JOIN,
         "key_file": KEY_FILE,
-        "scraping": scraping_get(
-            organisation=caller.organisation, instance_id=instance_id, asked_at=request.build_absolute_uri("/")
-        ),
+        "scraping": scraping_at(instance=instance, asked_at=request.build_absolute_uri("/")),
         **times_shown(chosen),
         **({} if chosen.is_wrong else _over_time(request, caller, instance, chosen)),
     }
@@ -66,7 +64,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 
 def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen: Times) -> dict[str, Any]:
     start, end = chosen.start, chosen.end
-    metrics = [metric for metric in METRICS.values() if metric.kind is not Kind.COUNTED]
+    metrics = [metric for metric in EVERY.values() if metric.kind is not Kind.COUNTED]
     counted_s = chosen.counted_step_s
     with asked_together():
         found = history_get(instance=instance, start=start, end=end, metrics=metrics, counts_requests=counted_s is None)

@@ -1,6 +1,8 @@
-"""The lag of consumer groups over time: every minute for 15 days, every hour for 400 days.
+"""The lag of consumer groups over time: every 10 s for an hour, every minute for 15 days, every hour for 400 days.
 
 rows         what a step of a group has (pure)
+samples      a step of ten seconds as one row of an instance
+looks        a short round of each cluster's groups each ten seconds
 sampling     one round of each cluster's groups a minute
 rolling      hours of minutes, and forgetting
 expiry       what a group has not read and is about to expire

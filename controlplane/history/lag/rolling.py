@@ -14,9 +14,10 @@ from django.db.models import Exists, Min, OuterRef
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.portions import portions
 from controlplane.history.forgetting import PORTIONS_AT_ONCE, forget
+from controlplane.history.lag import samples
 from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S
-from controlplane.history.models import LagGroup, LagHours, LagMark, LagMinutes
-from controlplane.history.resolutions import HOURS, MINUTES, floor
+from controlplane.history.models import LagGroup, LagHours, LagMark, LagMinutes, LagSample
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, floor
 
 SETTLED_S = 180
 """After an hour's end: whoever has its last minute has written it."""
@@ -109,6 +110,7 @@ def purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     mark = LagMark.objects.filter(pk=HOURS_MARK).first()
     rolled_s = mark.at if mark is not None else 0
     for model, limit, portion_s in (
+        (LagSample, floor(SAMPLES.oldest(now_s), samples.RUN_S), MINUTES.step_s),
         (LagMinutes, min(floor(MINUTES.oldest(now_s), RUN_S[MINUTES]), rolled_s), HOURS.step_s),
         (LagHours, floor(HOURS.oldest(now_s), RUN_S[HOURS]), RUN_S[HOURS]),
     ):

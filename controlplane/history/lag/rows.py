@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.history.metrics import Kind, Metric
-from controlplane.history.resolutions import HOURS, MINUTES
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ METRICS: Mapping[str, Metric] = {
         ),
     )
 }
-RESOLUTIONS = (MINUTES, HOURS)
+RESOLUTIONS = (SAMPLES, MINUTES, HOURS)
 RUN_S = {MINUTES: HOURS.step_s, HOURS: 86_400}
 """A row is of steps within one such time, so that who reads a range need not look further back."""
 NOTHING_LEFT = -1
@@ -49,7 +49,7 @@ def age_s(taken_s: int, oldest_ms: int | None) -> float | None:
 
 @dataclass(slots=True)
 class Step:
-    """Of the minutes in a step that are known: sums, and the largest of each. Of one minute they are the same."""
+    """Of the minutes in a step that are known, or samples: sums, and the largest of each. Of one they are the same."""
 
     samples: int = 0
     messages: int = 0
@@ -75,7 +75,7 @@ class Step:
 
 
 def minute(messages: int, age: float | None, size: int | None) -> Step:
-    """One minute. None: it is not known."""
+    """One minute, or one sample. None: it is not known."""
     return Step(
         1, messages, messages, int(age is not None), age or 0.0, age or 0.0, int(size is not None), size or 0, size or 0
     )

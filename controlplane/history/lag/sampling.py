@@ -7,7 +7,7 @@ a cluster does not answer, or a group is gone, there is nothing: a gap, never a 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -21,29 +21,29 @@ from controlplane.groups.rebalances import FORGOTTEN_S
 from controlplane.groups.rounds import gone_of, rebalanced_of, round_of
 from controlplane.history.lag.expiry import expiry_keep
 from controlplane.history.lag.known import AHEAD_S, groups_back, groups_gone, groups_to_miss
+from controlplane.history.lag.looks import (
+    dated_known,
+    known_keep,
+    look_begin,
+    look_end,
+    running_of,
+    sized_known,
+    step_now,
+)
 from controlplane.history.lag.rebalances import rebalances_keep
-from controlplane.history.lag.rows import MS, NOTHING_LEFT, RUN_S, digest_of
+from controlplane.history.lag.rows import RUN_S, digest_of
+from controlplane.history.lag.samples import Figures, figures_of, samples_keep
 from controlplane.history.models import LagGroup, LagMark, LagMinutes
 from controlplane.history.resolutions import MINUTES, floor
-from controlplane.instances.models import Instance, InstanceState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.models import PhysicalCluster
-    from controlplane.groups.rounds import Lag, Round
+    from controlplane.groups.rounds import Round
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 500
-DATED_FOR_S = 600
-
-
-class Figures(NamedTuple):
-    """What a row has of a group; as `groups.rounds.Lag` has it."""
-
-    messages: int
-    oldest_ms: int | None
-    size: int | None = None
 
 
 def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -52,7 +52,12 @@ def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
     for cluster in cluster_list():
         at = floor(int(clock.now().timestamp()), MINUTES.step_s)
         if _is_first(cluster, at):
-            count += _sample_of(cluster, at, clock)
+            step = step_now(clock)
+            look_begin(cluster, step, first=True)
+            try:
+                count += _sample_of(cluster, at, step, clock)
+            finally:
+                look_end(cluster, step)
     return count
 
 
@@ -63,36 +68,27 @@ def _is_first(cluster: PhysicalCluster, at: int) -> bool:
     return LagMark.objects.filter(free, pk=mark.pk).update(at=at) == 1
 
 
-def _sample_of(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
-    running = Instance.objects.unscoped("everyone's groups are sampled").filter(
-        state=InstanceState.RUNNING, cluster=cluster
-    )
-    names = list(running.order_by("pk").values_list("pk", flat=True))
+def _sample_of(cluster: PhysicalCluster, at: int, step: int, clock: Clock) -> int:
+    names = running_of(cluster)
     if not names:
         return 0
     begun_s = int(clock.now().timestamp())
-    dated, sized = (f"lag:{what}:{cluster.pk}" for what in ("dated", "sized"))
     try:
-        found = round_of(
-            cluster.address,
-            names,
-            known=kept(dated, LOG, "records are dated again") or {},
-            known_sizes=kept(sized, LOG, "bytes are asked for again") or {},
-        )
+        found = round_of(cluster.address, names, known=dated_known(cluster), known_sizes=sized_known(cluster))
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
         return 0
     taken_s = int(clock.now().timestamp())
-    keep(dated, dict(found.dated), DATED_FOR_S, LOG, "records will be dated again")
-    keep(sized, dict(found.sized), DATED_FOR_S, LOG, "bytes will be asked for again")
+    known_keep(cluster, found.dated, found.sized)
     lags = {
-        (instance, group): _figures(lag, taken_s)
+        (instance, group): figures_of(lag, taken_s)
         for instance, groups in found.lags.items()
         for group, lag in groups.items()
     }
     ids = _ids(lags)
     _written({ids[name]: figures for name, figures in lags.items()}, at, taken_s - at)
     groups_back(sorted(ids.values()), begun_s)
+    samples_keep(found, step, taken_s)
     expiry_keep(cluster.address, found, clock.now())
     try:
         _gone_noted(cluster, names, found, begun_s)
@@ -126,13 +122,6 @@ def _rebalances_sampled(cluster: PhysicalCluster, names: Sequence[str], found: R
     rebalanced, looks = rebalanced_of(cluster.address, names, found.listed, before, now_s)
     keep(key, dict(looks), FORGOTTEN_S, LOG, "rebalances until the next round will not be known")
     rebalances_keep(rebalanced, clock.now())
-
-
-def _figures(lag: Lag, taken_s: int) -> Figures:
-    """A record whose producer's clock is ahead is as old as now: an age then never goes through 0 while nothing changes."""
-    if lag.oldest_ms in (None, NOTHING_LEFT):
-        return Figures(lag.messages, lag.oldest_ms, lag.size)
-    return Figures(lag.messages, min(lag.oldest_ms or 0, taken_s * MS), lag.size)
 
 
 def _ids(names: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], int]:

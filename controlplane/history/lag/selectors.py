@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.groups.selectors import group_known
 from controlplane.history.lag.rows import METRICS, RESOLUTIONS, RUN_S, Step, age_s, digest_of, minute
+from controlplane.history.lag.samples import group_key, samples_of, steps_of
 from controlplane.history.models import LagGroup, LagHours, LagMinutes
-from controlplane.history.resolutions import MINUTES, Plan, floor
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Plan, floor
 from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from controlplane.instances.models import Instance
@@ -51,12 +52,24 @@ def lag_get(
 ) -> History:
     """Whether or not there is such a group; the caller has the instance from its organisation's scope. Raises Invalid."""
     plan = planned(start, end, step_s, clock.now(), RESOLUTIONS)
+    samples = samples_of(instance.pk, group_key(name), plan) if plan.resolution is SAMPLES else {}
+    if plan.resolution is SAMPLES and step_s is None and not samples:  # as of a group that only whole rounds come to
+        plan = planned(start, end, step_s, clock.now(), RESOLUTIONS[1:])
     group = _rows_of(instance, name)
-    steps: dict[int, Step] = {}
+    steps = steps_of(samples, plan)
     if group is not None:
         for at, step in _known(group, plan):
-            steps.setdefault(floor(at, plan.step_s), Step()).add(step)
+            if plan.resolution is not SAMPLES:
+                steps.setdefault(floor(at, plan.step_s), Step()).add(step)
+            elif not any(sampled in samples for sampled in _tens(at)):
+                for each in (ten for ten in _tens(at) if plan.start <= ten < plan.end):
+                    steps.setdefault(floor(each, plan.step_s), Step()).add(step)
     return History.over(plan, _series(plan, steps))
+
+
+def _tens(at: int) -> range:
+    """The steps of a minute: where none of them was sampled, what the minute's round has found stands for all."""
+    return range(at, at + MINUTES.step_s, SAMPLES.step_s)
 
 
 def _rows_of(instance: Instance, name: str) -> int | None:
@@ -66,11 +79,12 @@ def _rows_of(instance: Instance, name: str) -> int | None:
 
 
 def _known(group: int, plan: Plan) -> Iterator[tuple[int, Step]]:
-    """Each minute or hour of the plan of which anything is known."""
-    begins, model = floor(plan.start, RUN_S[plan.resolution]), LagMinutes if plan.resolution is MINUTES else LagHours
+    """Each minute or hour of which anything is known that has a part in the plan."""
+    model, length = (LagHours, HOURS) if plan.resolution is HOURS else (LagMinutes, MINUTES)
+    begins = floor(plan.start, RUN_S[length])
     for row in model.objects.filter(group=group, at__gte=begins, at__lt=plan.end):
-        for at in range(row.at, row.until + 1, plan.resolution.step_s):
-            if plan.start <= at < plan.end:
+        for at in range(row.at, row.until + 1, length.step_s):
+            if floor(plan.start, length.step_s) <= at < plan.end:
                 yield at, _step(row, at)
 
 
@@ -90,7 +104,7 @@ def _step(row: LagMinutes | LagHours, at: int) -> Step:
     )
 
 
-def _series(plan: Plan, steps: dict[int, Step]) -> Iterator[Series]:
+def _series(plan: Plan, steps: Mapping[int, Step]) -> Iterator[Series]:
     found = [steps.get(at) for at in plan.moments]
     yield Series(
         METRICS["lag_messages"],

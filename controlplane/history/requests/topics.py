@@ -1,5 +1,7 @@
 """What a topic moved over time: the record bytes that were produced and consumed, as they are billed, of all brokers.
 
+And how far behind those are that read it: of its groups the largest lag, of the last hour.
+
 Rows of an instance name the topics that moved most; of one that may be among the others a step says nothing (None), never 0. The
 history is of a name: it goes on where a topic is deleted and made again, and outlives the topic.
 """
@@ -11,11 +13,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.history.metrics import Kind, Metric
+from controlplane.history.lag.samples import topic_key
+from controlplane.history.metrics import OF_GROUPS, Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
 from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
-from controlplane.history.selectors import History, Series, planned
+from controlplane.history.selectors import History, Series, lag_by_name, planned
 from controlplane.instances.selectors import instance_any
 from controlplane.topics.selectors import topic_known
 from quota.contracts.topics_moved import Moved, TopicsMoved
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
-METRICS: Mapping[str, Metric] = {
+MOVED: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(
@@ -45,6 +48,7 @@ METRICS: Mapping[str, Metric] = {
         ),
     )
 }
+METRICS: Mapping[str, Metric] = {**MOVED, **OF_GROUPS}
 
 
 def topic_history_get(
@@ -101,12 +105,14 @@ def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
             moved[step] = None
         else:
             moved[step] = Moved(before.produced + more.produced, before.consumed + more.consumed)
-    series = [Series(metric) for metric in METRICS.values()]
+    series = [Series(metric) for metric in MOVED.values()]
     for at in plan.moments:
         seconds = known.seconds(at, plan.step_s, samples.get(at, 0))
         of_step = moved.get(at, Moved(0, 0)) if seconds else None
         for each, place in zip(series, (0, 1), strict=True):
             each.values.append(None if of_step is None else round(of_step[place] / seconds))
+    lags = lag_by_name(instance.pk, topic_key(name), plan)
+    series += [Series(metric, lags[name]) for name, metric in OF_GROUPS.items()]
     return History.over(plan, series, known, samples), is_named
 
 

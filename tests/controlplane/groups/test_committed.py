@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from concurrent.futures import Future
 from contextlib import nullcontext
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from kio.schema.errors import ErrorCode
+from kio.schema.offset_fetch.v8 import request, response
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i32, i64
 
 from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.coordination import LiveBroker
@@ -117,18 +123,63 @@ def connected(monkeypatch):
         left = list(answers)
         monkeypatch.setattr(leaving, "signed_in", lambda *_args, **_named: nullcontext("a connection"))
         monkeypatch.setattr(
-            leaving, "ask", lambda _connection, key, _version, body: asked.append((key, body)) or left.pop(0)
+            leaving,
+            "ask",
+            lambda _connection, key, _version, body, **_named: asked.append((key, body)) or left.pop(0),
         )
         return asked
 
     return told
 
 
-def test_offsets_of_many_are_asked_for_on_one_connection_without_those_that_have_moved(connected):
-    asked = connected(answer(("t", [partition(0, 7)])), answer(error=KafkaError.NOT_COORDINATOR), answer())
+def written(*groups):
+    """An answer in version 8, by a library of Kafka's schemas: of groups name, error, and offsets of each topic's partitions."""
+
+    def partitions(offsets):
+        return tuple(
+            response.OffsetFetchResponsePartitions(
+                partition_index=i32(number), committed_offset=i64(offset), committed_leader_epoch=i32(3),
+                metadata="a client's words", error_code=ErrorCode.none,
+            )
+            for number, offset in enumerate(offsets)
+        )  # fmt: skip
+
+    rows = tuple(
+        response.OffsetFetchResponseGroup(
+            group_id=name,
+            error_code=ErrorCode(error),
+            topics=tuple(
+                response.OffsetFetchResponseTopics(name=topic, partitions=partitions(offsets))
+                for topic, offsets in topics.items()
+            ),
+        )
+        for name, error, topics in groups
+    )
+    out = io.BytesIO()
+    entity_writer(response.OffsetFetchResponse)(
+        out, response.OffsetFetchResponse(throttle_time=timedelta(0), groups=rows)
+    )
+    return out.getvalue()
+
+
+def test_offsets_of_many_are_asked_for_a_hundred_groups_at_a_time_without_those_that_have_moved(connected, monkeypatch):
+    monkeypatch.setattr(committed, "GROUPS_AT_ONCE", 2)
+    asked = connected(
+        written(("a", 0, {"t": [7, -1, 8]}), ("b", KafkaError.NOT_COORDINATOR, {})), written(("c", 0, {}))
+    )
     _, door_of = door()
-    assert door_of.offsets(COORDINATOR, ["a", "b", "c"], within_s=9) == {"a": {("t", 0): 7}, "c": {}}
-    assert [key for key, _ in asked] == [committed.OFFSET_FETCH] * 3
+    assert door_of.offsets(COORDINATOR, ["a", "b", "c"], within_s=9) == {"a": {("t", 0): 7, ("t", 2): 8}, "c": {}}
+    assert [key for key, _ in asked] == [committed.OFFSET_FETCH] * 2
+    first, size = entity_reader(request.OffsetFetchRequest)(asked[0][1], 0)
+    assert size == len(asked[0][1])
+    assert [(each.group_id, each.topics) for each in first.groups] == [("a", None), ("b", None)]
+    assert first.require_stable is False
+
+
+@pytest.mark.parametrize("size", range(0, 40, 3))
+def test_an_answer_of_many_that_ends_early_is_an_error(size):
+    with pytest.raises(struct.error):
+        committed.offsets_of_each(written(("a", 0, {"topic": [7]}))[:size])
 
 
 def test_offsets_that_do_not_come_in_time_are_left_out(connected):

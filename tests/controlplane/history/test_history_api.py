@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.core import clock as clocks
 from controlplane.history import api, selectors, services
-from controlplane.history.metrics import COUNTED, METRICS
+from controlplane.history.metrics import COUNTED, METRICS, OF_GROUPS
 from controlplane.history.models import Hour, Minute
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, RangeError, plan_of
 from tests.controlplane.test_instances_api import URL, problem
@@ -62,7 +62,7 @@ def test_the_last_hour_comes_in_steps_of_ten_seconds_with_gaps_as_null(asked, in
         "consume_throttled_ms_per_s": 0, "consume_throttled_ms_per_s_max": 0,
         "storage_used_bytes": 10**9, "storage_used_bytes_max": 10**9, "storage_limit_bytes": 10**10,
         "connections": 7, "connections_max": 7,
-        **dict.fromkeys(COUNTED),
+        **dict.fromkeys(COUNTED), **dict.fromkeys(OF_GROUPS),
     }  # fmt: skip
 
 

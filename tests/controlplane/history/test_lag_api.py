@@ -92,8 +92,9 @@ def test_a_history_outlives_its_group_and_needs_no_broker(asked, hers, admin, la
 @pytest.mark.parametrize(
     ("query", "field", "said"),
     [
-        ({"step": "10"}, "step", "multiple of 60"),
-        ({"step": "90"}, "step", "multiple of 60"),
+        ({"step": "15"}, "step", "multiple of 10"),
+        ({"step": "10", "from_": "two hours ago"}, "step", "multiple of 60"),
+        ({"step": "90", "from_": "two hours ago"}, "step", "multiple of 60"),
         ({"from_": "2000-01-01"}, "from", "more than 400 days ago"),
         ({"from_": "9999-01-01"}, "from", "not in the future"),
         ({"from_": "soon"}, "from", "must be a date"),
@@ -101,6 +102,8 @@ def test_a_history_outlives_its_group_and_needs_no_broker(asked, hers, admin, la
 )
 def test_a_range_that_cannot_be_answered_is_refused_with_the_reason(asked, hers, last, query, field, said):  # noqa: F811
     lag_of(hers.instance_id, "billing", last - 60, 5, 30)
+    if query.get("from_") == "two hours ago":
+        query = {**query, "from_": text(last - 7200)}
     (error,) = problem(asked(**query), 400, "invalid")["errors"]
     assert error["field"] == field
     assert said in error["detail"]

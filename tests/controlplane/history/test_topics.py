@@ -206,8 +206,14 @@ def test_the_last_hour_comes_in_steps_of_ten_seconds(asked, instance):
     assert found["metrics"] == [
         {"name": "produce_bytes_per_s", "unit": "bytes/s", "maximum": None},
         {"name": "consume_bytes_per_s", "unit": "bytes/s", "maximum": None},
+        {"name": "group_lag_messages", "unit": "records", "maximum": None},
+        {"name": "group_lag_bytes", "unit": "bytes", "maximum": None},
+        {"name": "group_lag_seconds", "unit": "s", "maximum": None},
     ]
-    assert found["items"][0] == {"time": text(NOON), "produce_bytes_per_s": 100, "consume_bytes_per_s": 5}
+    nobody_reads = {f"group_lag_{name}": None for name in ("messages", "bytes", "seconds")}
+    assert found["items"][0] == {
+        "time": text(NOON), "produce_bytes_per_s": 100, "consume_bytes_per_s": 5, **nobody_reads,
+    }  # fmt: skip
     rows = values(asked())
     assert rows[1:7] == [
         (0, 0),  # nobody asked the instance anything

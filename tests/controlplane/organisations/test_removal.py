@@ -88,8 +88,8 @@ def test_every_kind_of_row_that_names_an_organisation_goes_or_stays():
 BY_TEXT = {
     "alarms.ThrottledSpell", "health.HealthReason", "health.HealthSpell", "history.ExpiringUnread", "history.GroupRebalances",
     "history.Hour",
-    "history.LagGroup", "history.Minute", "history.RequestDay", "history.RequestHour", "history.RequestMinute",
-    "history.RequestSample", "history.RequestTotal", "history.Sample", "metering.Cap", "metering.Difference",
+    "history.LagGroup", "history.LagSample", "history.Minute", "history.RequestDay", "history.RequestHour",
+    "history.RequestMinute", "history.RequestSample", "history.RequestTotal", "history.Sample", "metering.Cap", "metering.Difference",
     "metering.ElasticMinute",
     "metering.FoldedHour", "metering.FoldedInstanceHour", "metering.FoldedTopicDay", "metering.FoldedUserDay",
     "metering.FoldedUserHour", "metering.InstanceMaximum", "metering.StagedMaximum", "metering.UsageMaximum",
