@@ -207,7 +207,7 @@ def _lags(
     if not committed:
         return Round()
     there = _topics(cluster, {owners[_key(name)] for name in committed})
-    offsets = {
+    offsets: dict[str, Mapping[tuple[str, int], int]] = {
         name: {place: offset for place, offset in found.items() if place[0] in there and _key(place[0]) == _key(name)}
         for name, found in committed.items()
     }

@@ -42,7 +42,7 @@ class RefusedRow(NamedTuple):
     address: str
     route_id: str
     reason: str
-    count: int
+    count: int  # type: ignore[assignment]  # not tuple's method
     last_ms: int
 
 
@@ -60,7 +60,7 @@ class TalkerRow(NamedTuple):
 class Rest(NamedTuple):
     """Rows that are not told: how many, and what they move a second."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # likewise
     in_bytes_per_s: int
     out_bytes_per_s: int
     requests_per_s: int
@@ -90,11 +90,11 @@ def answer(data: bytes) -> tuple[int, Answer]:
     """Kafka's error code, and what is said. What is no UTF-8 is replaced: a client may say anything of itself."""
     reader = Reader(data, errors="replace")
     error = reader.int16()
-    connections = _rows(reader, lambda: ConnectionRow(*_texts(reader, 6), *_numbers(reader, 5)))
+    connections = _rows(reader, lambda: ConnectionRow(*_texts(reader, 6), *_numbers(reader, 5)))  # type: ignore[arg-type]
     others = _rest(reader)
-    refused = _rows(reader, lambda: RefusedRow(*_texts(reader, 3), *_numbers(reader, 2)))
+    refused = _rows(reader, lambda: RefusedRow(*_texts(reader, 3), *_numbers(reader, 2)))  # type: ignore[arg-type]
     other_refused = reader.int64()
-    talkers = _rows(reader, lambda: TalkerRow(*_texts(reader, 3), *_numbers(reader, 3)))
+    talkers = _rows(reader, lambda: TalkerRow(*_texts(reader, 3), *_numbers(reader, 3)))  # type: ignore[arg-type]
     return error, Answer(connections, others, refused, other_refused, talkers, _rest(reader))
 
 

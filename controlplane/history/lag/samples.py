@@ -112,12 +112,12 @@ def _items(
             sizes = [part.size for part in lag.parts]
             size = None if None in sizes else sum(filter(None, sizes))
             of_topics[topic].append(figures_of(lag, taken_s)._replace(size=size))
-    topics = {topic: largest(some) for topic, some in of_topics.items()}
-    worst = sorted(topics, key=lambda topic: (-topics[topic].messages, topic))[:MOST_TOPICS]
+    most = {topic: largest(some) for topic, some in of_topics.items()}
+    worst = sorted(most, key=lambda topic: (-most[topic].messages, topic))[:MOST_TOPICS]
     return {
         INSTANCE: largest(of_groups.values()),
         **{group_key(name): figures for name, figures in of_groups.items()},
-        **{topic_key((split_physical(topic) or ("", topic))[1]): topics[topic] for topic in worst},
+        **{topic_key((split_physical(topic) or ("", topic))[1]): most[topic] for topic in worst},
     }
 
 
