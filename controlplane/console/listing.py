@@ -38,6 +38,12 @@ def searched(request: HttpRequest) -> str:
     return request.GET.get("q", "").strip().replace("\x00", "")[:LONGEST_SEARCH]
 
 
+def chosen(request: HttpRequest, name: str, choices: Collection[str]) -> str:
+    """The one of these words that a list is narrowed to; empty: none is, or what is no such word."""
+    word = request.GET.get(name, "")
+    return word if word in choices else ""
+
+
 def order_asked(request: HttpRequest, fields: Collection[str]) -> Order | None:
     """By which column, in the words of REST; None: as the page has it by itself. What is no column of it is passed over."""
     word = request.GET.get(NAME, "")

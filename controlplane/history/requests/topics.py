@@ -6,6 +6,7 @@ history is of a name: it goes on where a topic is deleted and made again, and ou
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import orjson
@@ -15,6 +16,7 @@ from controlplane.history.metrics import Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
 from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
+from controlplane.history.resolutions import DAY_S, HOURS
 from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
 from controlplane.topics.selectors import topic_known
@@ -80,6 +82,16 @@ def topic_moved_get(
     """Whether or not there is such a topic; the caller has the instance from its organisation's scope. Raises Invalid."""
     found, _ = _history(instance, name, planned(start, end, step_s, clock.now()))
     return found
+
+
+def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Whether any row that is kept names the topic, or may: the metrics store does not answer.
+
+    Days are read where there are some. The caller has the instance from its organisation's scope.
+    """
+    now = clock.now()
+    found, is_named = _history(instance, name, planned(now - timedelta(seconds=HOURS.kept_s), now, DAY_S, now))
+    return is_named or not found.is_complete
 
 
 def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:

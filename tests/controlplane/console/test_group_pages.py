@@ -62,6 +62,19 @@ def test_the_list_has_state_members_and_lag(at_alice, at, billing, admin, instan
     assert "No group matches" in text_of(at_alice.get(f"{at}/groups?q=zzz"))
 
 
+def test_the_list_is_narrowed_to_a_state_and_keeps_it(at_alice, at, billing, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.idle"] = FakeGroup()
+    billing.members.append(ALIVE)
+    whole = at_alice.get(f"{at}/groups").content.decode()
+    assert re.findall(r'href="[^"]*[?]state=(\w+)"', whole) == ["Stable", "Empty"], "only of what there is"
+    page = at_alice.get(f"{at}/groups?state=Empty")
+    assert "idle" in text_of(page)
+    assert "billing" not in text_of(page)
+    assert '<input type="hidden" name="state" value="Empty">' in page.content.decode()
+    assert "No group is in this state now" in text_of(at_alice.get(f"{at}/groups?state=Dead"))
+    assert "billing" in text_of(at_alice.get(f"{at}/groups?state=colour")), "what is no state is passed over"
+
+
 def test_a_name_with_control_characters_is_escaped_and_has_its_page_and_its_deletion(at_alice, at, admin, hers):  # noqa: F811
     admin.groups.found[f"{hers.key}.two\nlines"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
     page = at_alice.get(f"{at}/groups")
@@ -317,6 +330,19 @@ def test_the_lag_over_time_is_there_when_the_cluster_is_not(at_alice, at, lagged
     answer = at_alice.get(f"{at}/groups/billing")
     assert answer.status_code == 503
     assert "Lag in records as a table" in text_of(answer)
+
+
+def test_a_group_that_is_gone_shows_its_history_and_says_so(at_alice, at, lagged, hers):  # noqa: F811
+    del hers.groups.found[f"{hers.key}.billing"]
+    answer = at_alice.get(f"{at}/groups/billing")
+    text = text_of(answer)
+    assert answer.status_code == 200
+    assert "There is no such group now. This is its history." in text
+    assert "Lag in records as a table" in text
+    assert "Move offsets" not in text
+    part = at_alice.get(f"{at}/groups/billing", HTTP_HX_REQUEST="true")
+    assert "There is no such group now." in text_of(part)
+    assert at_alice.get(f"{at}/groups/never").status_code == 404
 
 
 def test_a_broker_that_hangs_is_named_and_what_the_others_know_is_shown(at_alice, at, billing, admin, hers):  # noqa: F811
