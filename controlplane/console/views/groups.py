@@ -40,7 +40,8 @@ STATES = [*group_door.STATES.values(), group_door.UNKNOWN]
 """That the list can be narrowed to."""
 SORTED = ("name", "state", "lag_messages", "lag_seconds")
 """Columns that the list can be sorted by."""
-PARTITION_ROWS = 100
+ROWS = 100
+"""Partitions, and members, at a time."""
 PREVIEW_ROWS = 200
 EVERY_S = 5
 """Between two looks of a page that stays open; the first two make a rate."""
@@ -112,7 +113,11 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
         view = selectors.group_get(
             organisation=caller.organisation, instance_id=instance_id, name=group, with_removable=caller.may_change
         )
-        context |= {"view": view, "listing": listing(request, _worst_first(view), size=PARTITION_ROWS)}
+        context |= {
+            "view": view,
+            "listing": listing(request, _worst_first(view), size=ROWS),
+            "members": listing(request, view.members, size=ROWS, parameter="members"),
+        }
     except Unavailable as error:
         context["away"] = error
     except NotFound:

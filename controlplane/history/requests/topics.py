@@ -16,7 +16,7 @@ from controlplane.history.metrics import Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
 from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
-from controlplane.history.resolutions import DAY_S, HOURS
+from controlplane.history.resolutions import DAY_S, HOURS, SAMPLES
 from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
 from controlplane.topics.selectors import topic_known
@@ -87,11 +87,14 @@ def topic_moved_get(
 def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK) -> bool:
     """Whether any row that is kept names the topic, or may: the metrics store does not answer.
 
-    Days are read where there are some. The caller has the instance from its organisation's scope.
+    Of the last hour, which may be in no longer row yet, and of days. The caller has the instance from its organisation's scope.
     """
     now = clock.now()
-    found, is_named = _history(instance, name, planned(now - timedelta(seconds=HOURS.kept_s), now, DAY_S, now))
-    return is_named or not found.is_complete
+    for ago_s, step_s in ((SAMPLES.kept_s, None), (HOURS.kept_s, DAY_S)):
+        found, is_named = _history(instance, name, planned(now - timedelta(seconds=ago_s), now, step_s, now))
+        if is_named or not found.is_complete:
+            return True
+    return False
 
 
 def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:

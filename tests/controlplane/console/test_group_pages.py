@@ -236,6 +236,31 @@ def test_a_member_is_taken_out_once_that_was_confirmed(at_alice, at, billing):
     assert at_alice.post(path).status_code == 404
 
 
+def test_members_come_a_hundred_at_a_time_beside_the_pages_of_partitions(at_alice, at, billing):
+    billing.members += [
+        replace(ALIVE, id=f"m-{number:03}", client_id=f"c{number:03}", partitions=()) for number in range(120)
+    ]
+    body = at_alice.get(f"{at}/groups/billing").content.decode()
+    assert body.count('class="sub member-id"') == 100
+    assert f'href="{at_alice.address(at)}/groups/billing?members=2"' in body
+    body = at_alice.get(f"{at}/groups/billing?members=2", HTTP_HX_REQUEST="true").content.decode()
+    assert re.findall(r'member-id">([^<]+)<', body)[0] == "m-100"
+    assert body.count('class="sub member-id"') == 20
+    assert 'groups/billing?members=2"' in body, "looks again at the page that is read"
+
+
+def test_a_static_member_is_shown_by_the_name_that_its_consumer_has(at_alice, at, billing):
+    billing.members.append(replace(ALIVE, group_instance_id="till-3"))
+    assert "static member till-3" in text_of(at_alice.get(f"{at}/groups/billing"))
+
+
+def test_why_an_age_is_not_known_is_in_the_language_of_the_page(at_alice, at, billing, admin):
+    admin.groups.slow = True
+    text = text_of(at_alice.get(f"{at}/groups/billing", HTTP_ACCEPT_LANGUAGE="zh-CN"))
+    assert "broker 未及时返回该消息" in text
+    assert "the broker did not send" not in text
+
+
 def test_a_viewer_sees_lag_and_no_button(at_viewer, at, billing):
     billing.members.append(ALIVE)
     text = text_of(at_viewer.get(f"{at}/groups/billing"))
@@ -413,6 +438,16 @@ def test_a_group_without_offsets_is_given_some(at_alice, at, billing, admin, her
     assert "Choose a topic: the group has no offset yet." in problem_beside(refused, "topic")
     at_alice.post(f"{at}/group-offsets/fresh", {"strategy": "latest", "topic": "orders", "move": ""})
     assert offsets(fresh) == [104, 2]
+
+
+def test_a_preview_says_where_no_offset_is_yet_and_what_lies_before(at_alice, at, billing, admin, hers):  # noqa: F811
+    """A consumer that begins with the earliest where it has no offset would have read them."""
+    admin.groups.found[f"{hers.key}.fresh"] = FakeGroup()
+    asked = {"strategy": "latest", "topic": "orders", "preview": ""}
+    text = text_of(at_alice.post(f"{at}/group-offsets/fresh", asked))
+    assert "2 partitions have no offset yet; 6 records before the new ones will not be read." in text
+    assert "orders 0 none 104 no offset yet; 4 records before it" in text
+    assert "nothing read twice or skipped" not in text
 
 
 def test_a_group_is_made_before_its_consumers(at_alice, at, billing, admin, hers):  # noqa: F811

@@ -9,6 +9,7 @@ import pytest
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.history.models import RequestDay
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import throttled
 from tests.controlplane.history.test_topics import keep_topics, window
@@ -190,6 +191,14 @@ def test_a_topic_that_is_gone_shows_its_history_and_says_so(at_alice, topics, mo
     text = text_of(at_alice.get(f"{topics}/topics/orders"))
     assert "Produced as a table" in text
     assert "Change" not in text
+    assert at_alice.get(f"{topics}/topics/never").status_code == 404
+
+
+def test_so_does_one_that_went_long_ago(at_alice, topics, instance):
+    day = int(SYSTEM_CLOCK.now().timestamp()) // 86_400 * 86_400 - 20 * 86_400
+    RequestDay.objects.create(instance=instance.pk, at=day, windows=1, counts="{}", topics='{"past":[5,6]}')
+    keep_topics(instance, {}, day + 20 * 86_400)
+    assert "There is no such topic now." in text_of(at_alice.get(f"{topics}/topics/past"))
     assert at_alice.get(f"{topics}/topics/never").status_code == 404
 
 
