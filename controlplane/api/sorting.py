@@ -184,7 +184,7 @@ def _field(rows: QuerySet[Any], column: str) -> models.Field[Any, Any]:
     """Of the table, or of what the rows are annotated with."""
     annotated = rows.query.annotations.get(column)
     if annotated is not None:
-        return annotated.output_field  # type: ignore[no-any-return]
+        return annotated.output_field
     model: type[Model] = rows.model
     *ways, last = column.split("__")
     for way in ways:

@@ -114,7 +114,9 @@ def reset(
         plan = session.call(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
         moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"
         new = sum(move["from"] is None for move in plan["partitions"])
-        without = f" Partitions without an offset yet: {new}; records before the new one will not be read." if new else ""
+        without = (
+            f" Partitions without an offset yet: {new}; records before the new one will not be read." if new else ""
+        )
         session.confirm(f"In {len(plan['partitions'])} partitions {moved} by {group}.{without}", group, yes=False)
     session.change(ops.GROUP_OFFSETS, body=body, instance_id=instance, group=group)
 
