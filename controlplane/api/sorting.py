@@ -96,7 +96,7 @@ def rows_page(
     column, limit = columns[order.field], pagination.limit_of(request)
     place = _place(request, order)
     if place is not None:
-        value, last = _value_in(_field(rows.model, column), place[0]), place[1]
+        value, last = _value_in(_field(rows, column), place[0]), place[1]
         if type(last) is not key or not _is_key(last):
             raise pagination.bad_cursor()
         rows = rows.filter(_behind(order, column, value, last))
@@ -180,7 +180,12 @@ def _behind(order: Order, column: str, value: Any, key: str | int) -> Q:
     return further | Q(**{column: value, "pk__gt": key}) | Q(**{f"{column}__isnull": True})
 
 
-def _field(model: type[Model], column: str) -> models.Field[Any, Any]:
+def _field(rows: QuerySet[Any], column: str) -> models.Field[Any, Any]:
+    """Of the table, or of what the rows are annotated with."""
+    annotated = rows.query.annotations.get(column)
+    if annotated is not None:
+        return annotated.output_field
+    model: type[Model] = rows.model
     *ways, last = column.split("__")
     for way in ways:
         model = model._meta.get_field(way).related_model  # type: ignore[assignment]  # noqa: SLF001  # Django's name for it

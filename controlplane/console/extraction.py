@@ -37,6 +37,7 @@ SPOKEN = (
     "controlplane/alarms/rules.py",
     "controlplane/alarms/sources.py",
     "controlplane/admission/rules.py",
+    "controlplane/groups/reasons.py",
     "controlplane/billing/exports/document.py",
     "controlplane/billing/pricing/plans.py",
     "controlplane/instances/plan.py",

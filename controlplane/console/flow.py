@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from controlplane.health.rules import NEARLY_FULL_PERCENT
 from quota.contracts.instance import GIB, MIB
 
 RULES = {
@@ -51,6 +52,19 @@ class Bar:
         if self.fills:
             return "full" if self.percent >= FULL else "near" if self.percent >= NEARLY else "ok"
         return "near" if self.percent >= FULL else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageBar(Bar):
+    """Storage, in the colours of the instance's health: a bar says nothing else than the notice above it."""
+
+    is_full: bool = False  # producing is refused
+
+    @property
+    def level(self) -> str:
+        """Near from where health calls it nearly full; full only when nothing can be produced any more."""
+        is_near = bool(self.limit) and self.used * HUNDRED >= (self.limit or 0) * NEARLY_FULL_PERCENT
+        return "full" if self.is_full else "near" if is_near else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,12 @@ def bar(used: int | None, limit: int | None, *, fills: bool = True) -> Bar:
     return Bar(used, limit, round(min(HUNDRED, HUNDRED * used / limit), 1) if limit else 0.0, fills)
 
 
+def storage_bar(used: int | None, limit: int, *, is_full: bool) -> StorageBar:
+    """With its percentage."""
+    plain = bar(used, limit)
+    return StorageBar(plain.used, plain.limit, plain.percent, is_full=is_full)
+
+
 class Bought(Protocol):
     """An instance, by its sizes (`instances.models.Instance`)."""
 
@@ -132,7 +152,11 @@ def flow_of(instance: Bought, document: dict[str, Any]) -> Flow:
     return Flow(
         produce=_direction(document.get("produce"), bandwidth),
         consume=_direction(document.get("consume"), bandwidth),
-        storage=bar(document.get("storage_used_bytes"), round(instance.storage_gib * GIB)),
+        storage=storage_bar(
+            document.get("storage_used_bytes"),
+            round(instance.storage_gib * GIB),
+            is_full=bool(document.get("storage_full")),
+        ),
         connections=document.get("connections") or 0,
     )
 

@@ -26,6 +26,7 @@ class Listing:
 
     page: Page[Any]
     search: str
+    parameter: str = "page"  # of the address, that says which page it is
 
     @property
     def total(self) -> int:
@@ -36,6 +37,12 @@ class Listing:
 def searched(request: HttpRequest) -> str:
     """The text in the search box."""
     return request.GET.get("q", "").strip().replace("\x00", "")[:LONGEST_SEARCH]
+
+
+def chosen(request: HttpRequest, name: str, choices: Collection[str]) -> str:
+    """The one of these words that a list is narrowed to; empty: none is, or what is no such word."""
+    word = request.GET.get(name, "")
+    return word if word in choices else ""
 
 
 def order_asked(request: HttpRequest, fields: Collection[str]) -> Order | None:
@@ -57,7 +64,15 @@ def kept(request: HttpRequest, *names: str) -> list[tuple[str, str]]:
 
 
 def listing(
-    request: HttpRequest, rows: QuerySet[Any] | Sequence[Any], *, search: str = "", size: int = ROWS
+    request: HttpRequest,
+    rows: QuerySet[Any] | Sequence[Any],
+    *,
+    search: str = "",
+    size: int = ROWS,
+    parameter: str = "page",
 ) -> Listing:
-    """The page that the address asks for; the nearest one if there is none of that number."""
-    return Listing(Paginator(rows, size).get_page(request.GET.get("page")), search)
+    """The page that the address asks for; the nearest one if there is none of that number.
+
+    `parameter`: by which it asks. A second list of one page has another than the first.
+    """
+    return Listing(Paginator(rows, size).get_page(request.GET.get(parameter)), search, parameter)

@@ -93,7 +93,7 @@ class GroupsApi(APIView):
 
         Lag in seconds is as it was in the newest minute of the history. A broker that does not answer hides nothing of the
         others: `missing_brokers` names it, and groups that it coordinates are `known: false`, with null for all that is not
-        known. A page ends early where it would show more than 10,000 partitions.
+        known. A page ends early where it would show more than 10,000 partitions and members.
         """
         organisation, order = caller_of(request).organisation, sorting.order_of(request, SORTED)
         state = filters.choice_of(request, "state", STATES)

@@ -55,6 +55,11 @@ class Move:
         return 0 if self.before is None else max(0, self.after - max(self.before, self.start))
 
     @property
+    def passed(self) -> int:
+        """Records before the first offset of a partition that had none: who begins with the earliest would have read them."""
+        return self.after - self.start if self.before is None else 0
+
+    @property
     def changes(self) -> bool:
         """Whether anything has to be committed."""
         return self.before != self.after

@@ -27,6 +27,15 @@ from controlplane.core.errors import NotFound, Unavailable
 from controlplane.core.kept import AWAY
 from controlplane.groups import earlier, lag
 from controlplane.groups.lag import Observation, Pace
+from controlplane.groups.reasons import (
+    MOST_DATED,
+    NEVER_COMMITTED,
+    NO_ANSWER,
+    NO_LEADER,
+    NO_TIMESTAMP,
+    OF_GROUP_ALONE,
+    TOO_MANY,
+)
 from controlplane.instances.selectors import instance_get
 from controlplane.kafka import backlog_door, groups
 from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED, UNKNOWN, ListedGroup
@@ -42,17 +51,8 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
-MOST_DATED = 500
-"""Partitions of which a record is looked at for one page."""
 MOST_ROWS = 10_000
-"""Partitions in a page of groups."""
-
-NEVER_COMMITTED = "the group has committed no offset here"
-NO_LEADER = "the partition has no leader now, or its topic is gone"
-NO_TIMESTAMP = "the record carries no timestamp"
-NO_ANSWER = "the broker did not send the record in time"
-TOO_MANY = f"only {MOST_DATED} partitions are looked at"
-OF_GROUP_ALONE = "a list does not look at records: ask for the group itself"
+"""Partitions and members in a page of groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,8 @@ def group_summaries_known(
 
 
 def first_of(views: Sequence[GroupSummary]) -> list[GroupSummary]:
-    """As many as have MOST_ROWS partitions together, and one at least."""
-    rows = list(accumulate(len(view.partitions) for view in views))
+    """As many as have MOST_ROWS partitions and members together, and one at least."""
+    rows = list(accumulate(len(view.partitions) + len(view.members) for view in views))
     return [view for at, view in enumerate(views) if at == 0 or rows[at] <= MOST_ROWS]
 
 

@@ -32,6 +32,9 @@ class MemberSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     client_id = serializers.CharField()
+    group_instance_id = serializers.CharField(
+        allow_null=True, help_text="of a static member, as its consumer is configured; null: it is none, or not known"
+    )
     host = serializers.CharField(help_text="its address")
     partitions = serializers.SerializerMethodField(help_text="what it reads now")
 
@@ -211,6 +214,7 @@ GROUP_EXAMPLE = OpenApiExample(
             {
                 "id": "billing-1-6b1f…",
                 "client_id": "billing-1",
+                "group_instance_id": None,
                 "host": "10.0.0.7",
                 "partitions": [{"topic": "orders", "partitions": [0]}],
             }

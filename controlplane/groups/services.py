@@ -46,6 +46,16 @@ class Reset:
         return moving.totals(self.moves)[1]
 
     @property
+    def new(self) -> int:
+        """Partitions that have no offset yet: of their records none counts as read again or skipped."""
+        return sum(move.before is None for move in self.moves)
+
+    @property
+    def passed(self) -> int:
+        """Records before the new offsets of those."""
+        return sum(move.passed for move in self.moves)
+
+    @property
     def changes(self) -> int:
         """Partitions whose offset changes."""
         return sum(move.changes for move in self.moves)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+from django.db.models import Case, CharField, Exists, OuterRef, Value, When
+
 from controlplane.clusters.selectors import listeners_by_owner
 from controlplane.clusters.services import cluster_observe
 from controlplane.core import pulse
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from django.db.models import QuerySet
+
     from controlplane.clusters.coordination import ObservedCluster
     from controlplane.instances.models import Instance
     from controlplane.quotas.figures import Figures
@@ -51,6 +55,8 @@ COMES_UP_WITHIN = timedelta(minutes=10)
 """A meter takes a minute or two, with all that Spark loads."""
 NEVER_CAME_UP = "The meter has never come up"
 FAILING = ("failing", "silent", "stalled")
+SEEN = "health_seen"
+"""What rows of `with_health_seen` are annotated with."""
 
 
 def health_get(
@@ -119,6 +125,25 @@ def health_remembered(instance: Instance) -> Health | None:
     if away_since is not None:  # what workers have written down is no longer looked after
         reasons.append(replace(WORK_WAITS, since=away_since))
     return health_with(reasons)
+
+
+def with_health_seen(rows: QuerySet[Instance], *, state: str = "") -> QuerySet[Instance]:
+    """Rows with the state that was last seen of each, some seconds ago, in `health_seen`: lists are sorted by it.
+
+    By the word, which is also from bad to good; null: it does not run. `state`: only those that are so.
+    """
+    reasons = HealthReason.objects.filter(instance=OuterRef("pk"))
+    otherwise = HealthState.HEALTHY if pulse.away_since() is None else WORK_WAITS.state
+    critical, degraded = HealthState.CRITICAL, HealthState.DEGRADED
+    seen = Case(
+        When(Exists(reasons.filter(state=critical.value)), then=Value(critical.value)),
+        When(Exists(reasons), then=Value(degraded.value)),
+        default=Value(otherwise.value),
+    )
+    rows = rows.annotate(
+        **{SEEN: Case(When(state=InstanceState.RUNNING, then=seen), default=None, output_field=CharField(null=True))}
+    )
+    return rows.filter(**{SEEN: state}) if state else rows
 
 
 def _reason(row: HealthReason) -> Reason:

@@ -13,7 +13,8 @@ from controlplane.admission import dry_runs as outlooks
 from controlplane.admission import endings, purchases
 from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.clusters.selectors import ports_by_owner
-from controlplane.health.selectors import health_get
+from controlplane.health.rules import HEALTH_STATES
+from controlplane.health.selectors import SEEN, health_get, with_health_seen
 from controlplane.instance_rest.serializers import (
     AcceptedSerializer,
     AllocationSerializer,
@@ -47,13 +48,17 @@ TAGS = ["instances"]
 STATES = [state.value for state in InstanceState if state != InstanceState.DELETED]
 """Of instances that are shown."""
 MEASURED = ("health", "storage_used_bytes")
-SORTED = {name: name for name in ("name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "created_at")}
+COLUMNS = ("name", "state", "health", "bandwidth_mib_per_s", "storage_gib", "partitions", "created_at")
+SORTED = {name: name for name in COLUMNS} | {"health": SEEN}
 """Where the database has what instances are sorted by."""
 PARAMETERS = [
     filters.choice_parameter("state", STATES, "only instances in this state"),
+    filters.choice_parameter(
+        "health", HEALTH_STATES, "only instances that were so when they were looked at last, seconds ago"
+    ),
     filters.text_parameter("name", "only instances that are called so, whole"),
     filters.text_parameter("prefix", "only instances whose names begin so"),
-    sorting.parameter(SORTED, "created_at"),
+    sorting.parameter(SORTED, "created_at", "By `health` the critical ones come first, and those that do not run last"),
     *pagination.PARAMETERS,
 ]
 
@@ -123,6 +128,9 @@ class InstancesApi(APIView):
             name=filters.text_of(request, "name"),
             prefix=filters.text_of(request, "prefix"),
         )
+        health, order = filters.choice_of(request, "health", HEALTH_STATES), sorting.order_of(request, SORTED)
+        if health or (order is not None and order.field == "health"):
+            rows = with_health_seen(rows, state=health)
         instances, following = sorting.rows_page(request, rows, SORTED)
         return Response(pagination.body(shown(instances), following))
 

@@ -117,6 +117,7 @@ class Member:
     client_id: str
     host: str
     partitions: tuple[Place, ...]
+    group_instance_id: str | None = None  # of a static member (KIP-345), as its consumer is configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,6 +558,7 @@ def _described(name: str, found: Any) -> DescribedGroup:
             member.client_id,
             member.host.removeprefix("/"),
             tuple(sorted({(at.topic, at.partition) for at in member.assignment.topic_partitions if at.partition >= 0})),
+            member.group_instance_id or None,
         )
         for member in found.members
     )

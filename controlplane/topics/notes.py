@@ -95,6 +95,12 @@ def note_of(instance: Instance, topic_id: str) -> Note:
     return NOTHING if row is None else _note(row)
 
 
+def note_named(instance: Instance, name: str) -> Note:
+    """The newest about a topic of this name: for who cannot ask the cluster which topic that is now."""
+    row = _rows(instance).filter(name=name).order_by("-updated_at").first()
+    return NOTHING if row is None else _note(row)
+
+
 @transaction.atomic
 def note_write(
     *,

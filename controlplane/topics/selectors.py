@@ -39,10 +39,11 @@ def topic_list(
     found, notes = topics.list_all(instance.cluster.address, instance.id), notes_of(instance)
     views = [_view(instance, topic, notes.get(topic.id, NOTHING)) for topic in found if topic.name.startswith(prefix)]
     fitting = [view for view in views if not tag or tag in view.note.tags]
-    return _with_sizes(instance, fitting) if with_sizes else fitting
+    return topics_sized(instance, fitting) if with_sizes else fitting
 
 
-def _with_sizes(instance: Instance, views: list[TopicView]) -> list[TopicView]:
+def topics_sized(instance: Instance, views: list[TopicView]) -> list[TopicView]:
+    """With how much each broker says that it stores of these; what one does not say stays None."""
     places = [(view.topic.name, each.partition) for view in views for each in view.topic.layout]
     try:
         sizes = size_door.read(instance.cluster.address, instance.id, places) if places else {}

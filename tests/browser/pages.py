@@ -36,6 +36,7 @@ def tenants(console: Console) -> dict[str, str]:
     return {
         "instances": f"{org}/instances",
         "instances-none-found": f"{org}/instances?q=nothing",
+        "instances-critical": f"{org}/instances?health=critical&sort=health",
         "instance-names": f"{org}/instance-names",
         "instance-new": f"{org}/instances/new",
         "instance": one,
@@ -127,6 +128,7 @@ def tenants(console: Console) -> dict[str, str]:
         "topic-note": f"{one}/topics/orders/note",
         "topic-schema": f"{one}/topics/orders/schemas/value",
         "topic-schema-of-keys": f"{one}/topics/orders/schemas/key",
+        "topics-by-size": f"{one}/topics?sort=-stored_bytes",
         "topics-tagged": f"{one}/topics?tag=billing",
         "topics-configure": f"{one}/topic-configs",
         "topics-configure-none-fits": f"{one}/topic-configs?q=nothing",
@@ -144,6 +146,7 @@ def tenants(console: Console) -> dict[str, str]:
         "groups-empty": f"{org}/instances/{console.instances['clickstream']}/groups",
         "group": f"{one}/groups/billing",
         "group-expired": f"{one}/groups/audit",
+        "groups-in-a-state": f"{one}/groups?state=Empty",
         "groups-by-lag": f"{one}/groups?by=lag",
         "group-new": f"{one}/group-new",
         "group-topic-delete": f"{one}/group-topics/audit/topic/orders",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.accounts.models import AccessKey, ServiceAccount
 from controlplane.clusters.services import cluster_ensure
+from controlplane.health.models import HealthReason
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.tenants.models import CustomRole
 
@@ -25,6 +26,13 @@ def instance_row(organisation: Organisation, instance_id: str) -> Instance:
     )  # fmt: skip
     row.save(force_insert=True)
     return row
+
+
+def reason_row(instance_id: str, code: str, state: str) -> HealthReason:
+    """Why an instance was not well when it was looked at last."""
+    return HealthReason.objects.create(
+        instance=instance_id, code=code, state=state, title=code, detail=code, since=LONG_AGO
+    )
 
 
 def service_account_row(organisation: Organisation, service_account_id: str = "svc-abcdefghijkl") -> ServiceAccount:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from controlplane.core.models import Operation
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.models import Operation, WorkerPulse
 from controlplane.instances import services
 from tests.controlplane.fakes import FakeGroup
 
 from .conftest import WANTED
+from .rows import reason_row
 from .test_instances_api import URL, problem
 
 OPERATIONS = "/api/v1/operations"
@@ -36,6 +40,23 @@ def test_instances_by_state_and_by_name(alice, charlie, instance, coming):
     assert found(alice, URL, name="order") == [], "a name is whole"
     assert found(alice, URL, name="orders", state="running") == []
     assert found(charlie, URL, name="orders") == []
+
+
+def test_instances_by_the_health_that_was_last_seen(alice, charlie, instance, coming):
+    assert found(alice, URL, health="healthy") == [instance.id], "one that is being made has no health"
+    reason_row(instance.id, "storage_full", "critical")
+    reason_row(instance.id, "flow_unknown", "degraded")
+    assert found(alice, URL, health="critical") == [instance.id]
+    assert found(alice, URL, health="degraded") == found(alice, URL, health="healthy") == []
+    assert found(alice, URL, health="critical", name="orders") == found(charlie, URL, health="critical") == []
+    body = problem(alice.api.get(URL, {"health": "Critical"}), 400, "invalid")
+    assert body["errors"] == [{"field": "health", "detail": "must be one of healthy, degraded, critical"}]
+
+
+def test_while_no_worker_is_there_nothing_is_called_healthy(alice, instance):
+    WorkerPulse.objects.create(pk=1, seen_at=SYSTEM_CLOCK.now() - timedelta(minutes=1))
+    assert found(alice, URL, health="degraded") == [instance.id]
+    assert found(alice, URL, health="healthy") == []
 
 
 def test_operations_come_oldest_first_or_newest_first(alice, instance, coming):

@@ -95,7 +95,7 @@ ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000
 LOAD = "load-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 VARIANTS = {  # what a page shows more of when it is asked
-    "instances": ["?q=instance&page=2", "?sort=-storage_gib&page=2"],
+    "instances": ["?q=instance&page=2", "?sort=-storage_gib&page=2", "?sort=health&page=2", "?health=healthy&page=2"],
     "instance_names": ["?page=2"],
     "operations": ["?q=instance&page=2"],
     "palette": ["?q=topic-0", "?q=reset+offsets+of+topic"],
@@ -110,8 +110,8 @@ VARIANTS = {  # what a page shows more of when it is asked
     "fleet_brokers": ["?cluster=default"],
     "fleet_jobs": ["?job=quota_report&page=2"],
     "fleet_quota_report": ["?show=soon&q=ins", "?show=missed&page=2", "?day=2026-11-21"],
-    "groups": ["?by=lag", "?sort=-lag_messages"],
-    "topics": ["?sort=-partitions"],
+    "groups": ["?by=lag", "?sort=-lag_messages", "?state=Empty"],
+    "topics": ["?sort=-partitions", "?sort=-stored_bytes"],
     "group": ["?range=15d", "?range=400d"],
     "topic": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
@@ -120,7 +120,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 SORTED = {
-    "instances": ["-storage_gib"],
+    "instances": ["-storage_gib", "health"],
     "topics": ["-partitions", "-stored_bytes"],
     "groups": ["-lag_messages", "state"],
     "operations": ["kind"],

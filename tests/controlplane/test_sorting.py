@@ -20,7 +20,7 @@ from tests.controlplane.fakes import FakeGroup
 from .alarms.rows import alarm_row
 from .budgets.rows import budget_row
 from .connections.conftest import connection, refused
-from .rows import LONG_AGO, instance_row
+from .rows import LONG_AGO, instance_row, reason_row
 from .test_instances_api import URL, problem
 
 KEYS, MEMBERS, OPERATIONS, BUDGETS = "/api/v1/api-keys", "/api/v1/members", "/api/v1/operations", "/api/v1/budgets"
@@ -63,6 +63,17 @@ def test_instances_both_ways_and_by_id_where_they_are_equal(alice, instances):
     assert by(alice, URL, "id", "-storage_gib") == [first, third, second, fourth]
     assert by(alice, URL, "id", "-created_at") == [first, second, third, fourth], "all were made at once"
     assert by(alice, URL, "id", "name", prefix="b") == [first, third]
+
+
+def test_instances_by_health_the_worst_first_and_those_that_do_not_run_last(alice, instances):
+    first, second, third, fourth = (row.id for row in instances)
+    reason_row(second, "storage_full", "critical")
+    reason_row(second, "storage_nearly_full", "degraded")
+    reason_row(third, "flow_unknown", "degraded")
+    Instance.objects.unscoped("a test").filter(pk=first).update(state="isolated")
+    assert by(alice, URL, "id", "health") == [second, third, fourth, first]
+    assert by(alice, URL, "id", "-health") == [fourth, third, second, first]
+    assert by(alice, URL, "id", "health", health="degraded") == [third]
 
 
 def test_others_are_in_nobodys_order(charlie, instances):
@@ -219,7 +230,7 @@ class TestConnections:
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ("", "name, state, bandwidth_mib_per_s, storage_gib, partitions, created_at"),
+        ("", "name, state, health, bandwidth_mib_per_s, storage_gib, partitions, created_at"),
         ("/topics", "name, partitions, replication_factor, stored_bytes"),
         ("/groups", "name, state, lag_messages, lag_seconds"),
         ("/alarms", "name, watch, state, since, created_at"),
@@ -257,6 +268,8 @@ def cursor(*members):
         ("partitions", ("sort", "partitions", 1.5, "ins-1")),
         ("created_at", ("sort", "created_at", "yesterday", "ins-1")),
         ("created_at", ("sort", "created_at", 7, "ins-1")),
+        ("health", ("sort", "health", 7, "ins-1")),
+        ("health", ("sort", "health", "a\0", "ins-1")),
         ("created_at", ("2026-05-02T00:00:00+00:00", "ins-1")),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_misspelt_filter_does_not_answer_everything(alice):
 def test_what_is_near_nothing_is_refused_with_those_that_there_are(alice, instance):
     found = refusals(alice.api.get(URL, {"colour": "red", "sate": "running"}))
     assert found["sate"] == "unknown parameter, did you mean `state`?"
-    assert found["colour"].startswith("unknown parameter; known parameters: cursor, limit, name, prefix, sort")
+    assert found["colour"].startswith("unknown parameter; known parameters: cursor, health, limit, name, prefix, sort")
     assert refusals(alice.api.get("/api/v1/me", {"x": "1"})) == {"x": "unknown parameter; this call takes none"}
 
 

@@ -145,6 +145,7 @@ def test_a_group_has_another_mark_after_each_rebalance_and_the_same_where_a_stat
             reads(reader)
             wait_for(lambda: state(tenant, "static") == "Stable", 20, "a stable group")
             marks.append(mark(door, tenant, "static"))
+            assert [member.group_instance_id for member in members(tenant, "static")] == ["one"]
     assert marks[0] == marks[1]
     assert marks[0].state == "Stable"
     with polling(tenant, "readers"):
@@ -163,6 +164,7 @@ def test_a_kafka_python_consumer_is_shown_too(tenant):
     with KafkaConsumer("orders", **options) as reader:
         wait_for(lambda: reader.poll(500) is not None and bool(reader.assignment()), 30, "an assignment")
         (member,) = members(tenant, "billing")
+        assert member.group_instance_id is None
         assert (member.client_id, member.partitions) == ("py-1", (("orders", 0), ("orders", 1)))
 
 

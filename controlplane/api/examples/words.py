@@ -36,7 +36,7 @@ _ALIKE: dict[str, tuple[str, ...]] = {
     "ins-7f3k9q2m": ("instance", "instance_id"),
     "opn-4c8d1x6z": ("operation", "operation_id"),
     "org-5h2j8k3l": ("organisation_id",),
-    "billing": ("client_id", "user", "group", "label"),
+    "billing": ("client_id", "group_instance_id", "user", "group", "label"),
     "orders": ("topic", "resource_name", "entity"),
     USER: ("principal", "who"),
     "WyJvcmRlcnMiXQ": ("newer", "older", "next", "cursor"),

@@ -113,7 +113,11 @@ def reset(
     if not (yes or session.dry_run):
         plan = session.call(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
         moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"
-        session.confirm(f"In {len(plan['partitions'])} partitions {moved} by {group}.", group, yes=False)
+        new = sum(move["from"] is None for move in plan["partitions"])
+        without = (
+            f" Partitions without an offset yet: {new}; records before the new one will not be read." if new else ""
+        )
+        session.confirm(f"In {len(plan['partitions'])} partitions {moved} by {group}.{without}", group, yes=False)
     session.change(ops.GROUP_OFFSETS, body=body, instance_id=instance, group=group)
 
 

@@ -57,13 +57,18 @@ def listed(
         Literal["creating", "running", "failed", "isolated", "restoring", "deleting"] | None,
         typer.Option(help="By default all."),
     ] = None,
+    health: Annotated[
+        Literal["healthy", "degraded", "critical"] | None,
+        typer.Option(help="Only those that were so when they were looked at last."),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Only those that are called so, whole.")] = None,
     prefix: Prefix = None,
     sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """Instances of the organisation, oldest first unless --sort says otherwise."""
-    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit, query=said(state=state, name=name, prefix=prefix, sort=sort))
+    query = said(state=state, health=health, name=name, prefix=prefix, sort=sort)
+    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit, query=query)
 
 
 @app.add("names")

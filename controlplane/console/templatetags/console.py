@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from controlplane.alarms.events import Event
     from controlplane.console.flow import Bar
+    from controlplane.console.listing import Listing
     from controlplane.core.errors import SluiceError
     from controlplane.core.models import Operation
     from controlplane.instances.models import Instance
@@ -485,6 +486,14 @@ def heading(context: Context, field: str, title: str, kind: str = "") -> SafeStr
         query.urlencode(),
         title,
     )
+
+
+@register.simple_tag(takes_context=True)
+def turned(context: Context, shown: Listing, number: int) -> str:
+    """The query of this address at another page of one of its lists."""
+    query = context["request"].GET.copy()
+    query[shown.parameter] = str(number)
+    return f"?{query.urlencode()}"
 
 
 @register.simple_tag

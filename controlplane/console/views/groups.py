@@ -11,19 +11,20 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.api.sorting import in_order
 from controlplane.console.forms.groups import GroupForm, OffsetsForm
 from controlplane.console.forms.instances import DeletionForm
-from controlplane.console.listing import kept, listing, order_asked, searched
+from controlplane.console.listing import chosen, kept, listing, order_asked, searched
 from controlplane.console.over_time import is_empty, lag_charts_of
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.times import times_chosen
 from controlplane.console.views.history import all_drawn, events_marked, times_shown
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.core.errors import NotFound, SluiceError, Unavailable
 from controlplane.core.text import visible
 from controlplane.groups import selectors, services
-from controlplane.history.lag.selectors import lag_get
+from controlplane.history.lag.selectors import lag_get, lag_is_kept
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
+from controlplane.kafka import group_door
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
     from controlplane.console.times import Times
     from controlplane.instances.models import Instance
 
+STATES = [*group_door.STATES.values(), group_door.UNKNOWN]
+"""That the list can be narrowed to."""
 SORTED = ("name", "state", "lag_messages", "lag_seconds")
 """Columns that the list can be sorted by."""
-PARTITION_ROWS = 100
+ROWS = 100
+"""Partitions, and members, at a time."""
 PREVIEW_ROWS = 200
 EVERY_S = 5
 """Between two looks of a page that stays open; the first two make a rate."""
@@ -60,16 +64,18 @@ def _in_order(names: list[str], order: Order, states: Mapping[str, str], at: dic
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Every group; state and lag of those on this page. A cluster that is away, or a part of it, is said calmly."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    search, names, views, away = searched(request), [], [], None
+    search, state, names, views, away = searched(request), chosen(request, "state", STATES), [], [], None
+    states: dict[str, str] = {}
     at = {"organisation": caller.organisation, "instance_id": instance_id}
     by_lag, order = request.GET.get("by") == "lag", order_asked(request, SORTED)
     found, missing = None, ()
     try:
         seen = selectors.groups_seen(**at)
-        names, missing = [group.name for group in seen.groups], seen.missing
-        wanted = [name for name in names if search.lower() in name.lower()]
+        states, missing = {group.name: group.state for group in seen.groups}, seen.missing
+        names = [group.name for group in seen.groups]
+        wanted = [name for name in names if search.lower() in name.lower() and state in ("", states[name])]
         if order is not None:
-            wanted = _in_order(wanted, order, {group.name: group.state for group in seen.groups}, at)
+            wanted = _in_order(wanted, order, states, at)
         elif by_lag:
             wanted = selectors.group_order(**at, names=wanted)
         found = listing(request, wanted, search=search)
@@ -87,7 +93,9 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "missing": missing,
         "by_lag": by_lag,
         "order": order,
-        "keeps": [*([("by", "lag")] if by_lag else []), *kept(request, "sort")],
+        "state": state,
+        "states": [each for each in STATES if each == state or each in states.values()],
+        "keeps": [*([("by", "lag")] if by_lag else []), *kept(request, "state", "sort")],
     }
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/group_rows.html" if part else "console/groups.html"
@@ -97,7 +105,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 @require_safe
 @tenant_page
 def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
-    """Lag by partition, rates and members; the page looks again by itself. Behind it the lag over time."""
+    """Lag by partition, rates and members; the page looks again by itself. Behind it the lag over time, which outlives it."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     part = request.htmx  # type: ignore[attr-defined]
     context = {"instance": instance, "tab": "groups", "name": group, "every_s": EVERY_S, "away": None, "view": None}
@@ -105,9 +113,17 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
         view = selectors.group_get(
             organisation=caller.organisation, instance_id=instance_id, name=group, with_removable=caller.may_change
         )
-        context |= {"view": view, "listing": listing(request, _worst_first(view), size=PARTITION_ROWS)}
+        context |= {
+            "view": view,
+            "listing": listing(request, _worst_first(view), size=ROWS),
+            "members": listing(request, view.members, size=ROWS, parameter="members"),
+        }
     except Unavailable as error:
         context["away"] = error
+    except NotFound:
+        if not lag_is_kept(instance=instance, name=group):
+            raise
+        context["gone"] = True
     if part:
         return render(request, "console/parts/group_now.html", context)
     chosen = times_chosen(request, SYSTEM_CLOCK.now())

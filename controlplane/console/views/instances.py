@@ -31,7 +31,7 @@ from controlplane.console.forms.instances import (
     InstanceDeletionForm,
     InstanceSettingsForm,
 )
-from controlplane.console.listing import kept, listing, order_asked, ordered, searched
+from controlplane.console.listing import chosen, kept, listing, order_asked, ordered, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.views.access.certificates import certificate_of
@@ -40,7 +40,8 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
-from controlplane.health.selectors import health_get
+from controlplane.health.rules import HEALTH_STATES
+from controlplane.health.selectors import SEEN, health_get, with_health_seen
 from controlplane.instances import lifecycle, selectors, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import config_of
@@ -60,8 +61,9 @@ if TYPE_CHECKING:
 
 CHANGING = (InstanceState.CREATING, InstanceState.RESTORING, InstanceState.DELETING)
 SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
-SORTED = {name: name for name in ("name", "state", "bandwidth_mib_per_s", "storage_gib", "created_at")}
-"""Columns that the list can be sorted by, and where the database has them."""
+COLUMNS = ("name", "state", "health", "bandwidth_mib_per_s", "storage_gib", "created_at")
+SORTED = {name: name for name in COLUMNS} | {"health": SEEN}
+"""What the list can be sorted by, and where the database has it: its column *State* by health, the worst first."""
 MOST_OTHERS = 50
 PROPOSED = ("bandwidth_mib_per_s", "storage_gib")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
@@ -71,11 +73,13 @@ FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 @tenant_page
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance with its state, size and use. While one changes its state, the rows come again every 2 s."""
-    search = searched(request)
+    search, health = searched(request), chosen(request, "health", HEALTH_STATES)
     rows = selectors.instance_list(organisation=caller.organisation, only=caller.limits.instances)
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
     order = order_asked(request, SORTED)
+    if health or (order is not None and order.field == "health"):
+        rows = with_health_seen(rows, state=health)
     rows = rows.order_by("-created_at", "pk") if order is None else ordered(rows, order, SORTED)
     shown = listing(request, rows, search=search)
     instances: list[Instance] = list(shown.page.object_list)
@@ -96,7 +100,9 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             for instance in instances
         ],
         "order": order,
-        "keeps": kept(request, "sort"),
+        "health_chosen": health,
+        "health_states": HEALTH_STATES,
+        "keeps": kept(request, "health", "sort"),
         "figures": figures,
         "changing": any(instance.state in CHANGING for instance in instances),
     }

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from controlplane.console.flow import Bar
+from controlplane.console.flow import Bar, storage_bar
 from controlplane.console.forms.policies import DiskPolicyForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
@@ -76,4 +76,4 @@ def _bar(view: DiskView) -> Bar | None:
     """How full storage is; None: it is not known now."""
     if view.used_percent is None:
         return None
-    return Bar(round(view.used_percent), FULL, max(0.0, min(float(FULL), view.used_percent)))
+    return storage_bar(round(view.used_percent), FULL, is_full=view.used_percent >= FULL)

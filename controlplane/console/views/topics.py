@@ -21,15 +21,15 @@ from controlplane.console.proof import proof_asked
 from controlplane.console.times import times_chosen
 from controlplane.console.views.history import all_drawn, events_marked, times_shown
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError, Unavailable
-from controlplane.history.requests.topics import topic_moved_get
+from controlplane.core.errors import NotFound, SluiceError, Unavailable
+from controlplane.history.requests.topics import topic_is_kept, topic_moved_get
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
 from controlplane.policies.selectors import shortened_get
 from controlplane.topic_insights.figures import topic_figures
 from controlplane.topics import selectors, services
-from controlplane.topics.notes import LONGEST_TAG
+from controlplane.topics.notes import LONGEST_TAG, note_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +45,9 @@ SORTED: dict[str, Callable[[selectors.TopicView], Any]] = {
     "name": lambda view: view.topic.name,
     "partitions": lambda view: view.topic.partitions,
     "replication_factor": lambda view: view.topic.replication_factor,
+    "stored_bytes": lambda view: view.stored_bytes,
 }
-"""Columns that the list can be sorted by."""
+"""Columns that the list can be sorted by; for the last of them brokers are asked, and only then it is a column."""
 
 
 @require_safe
@@ -61,6 +62,9 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         away = error
     found = [view for view in views if fits(view, search, tag)]
     order = order_asked(request, SORTED)
+    sized = order is not None and order.field == "stored_bytes"
+    if sized:
+        found = selectors.topics_sized(instance, found)
     if order is not None:
         found = in_order(found, order, value=SORTED[order.field], key=SORTED["name"])
     context = {
@@ -70,6 +74,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "tag": tag,
         "tags": tags_of(views),
         "order": order,
+        "sized": sized,
         "keeps": [*([("tag", tag)] if tag else []), *kept(request, "sort")],
         "partitions": bar(sum(view.topic.replicas for view in views), instance.partitions),
         "away": away,
@@ -133,19 +138,31 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
 @require_safe
 @tenant_page
 def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
-    """A topic with each partition's leader, replicas and in-sync replicas, and what it took in and gave out over time."""
+    """A topic with each partition's leader, replicas and in-sync replicas, and what it took in and gave out over time.
+
+    The latter is of the database: it is shown while the cluster is away, and when the topic is gone.
+    """
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
-    context = {
-        "instance": instance,
-        "tab": "topics",
-        "view": view,
-        "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
-        "shortened": shortened_get(instance, topic),
-    }
+    context: dict[str, Any] = {"instance": instance, "tab": "topics", "name": topic, "view": None, "away": None}
+    try:
+        view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    except Unavailable as error:
+        context |= {"away": error, "note": note_named(instance, topic)}
+    except NotFound:
+        if not topic_is_kept(instance=instance, name=topic):
+            raise
+        context["gone"] = True
+    else:
+        context |= {
+            "view": view,
+            "note": view.note,
+            "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
+            "shortened": shortened_get(instance, topic),
+        }
     chosen = times_chosen(request, SYSTEM_CLOCK.now())
     context |= times_shown(chosen) | ({} if chosen.is_wrong else _over_time(request, caller, instance, topic, chosen))
-    return render(request, "console/topic.html", context, status=422 if chosen.is_wrong else 200)
+    status = 503 if context["away"] else 422 if chosen.is_wrong else 200
+    return render(request, "console/topic.html", context, status=status)
 
 
 def _over_time(request: HttpRequest, caller: Caller, instance: Instance, topic: str, chosen: Times) -> dict[str, Any]:

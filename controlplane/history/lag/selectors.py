@@ -36,9 +36,14 @@ def group_history_get(
     The cluster is asked only about a name that the history does not know.
     """
     instance = instance_any(organisation=organisation, instance_id=instance_id)
-    if not _rows_of(instance, name):
+    if not lag_is_kept(instance=instance, name=name):
         group_known(organisation=organisation, instance_id=instance_id, name=name)
     return lag_get(instance=instance, name=name, start=start, end=end, step_s=step_s, clock=clock)
+
+
+def lag_is_kept(*, instance: Instance, name: str) -> bool:
+    """Whether there are rows of a group of this name, be it there or not; the caller has the instance from its organisation."""
+    return _rows_of(instance, name) is not None
 
 
 def lag_get(

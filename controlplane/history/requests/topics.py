@@ -8,6 +8,7 @@ history is of a name: it goes on where a topic is deleted and made again, and ou
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import orjson
@@ -18,6 +19,7 @@ from controlplane.history.metrics import OF_GROUPS, Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
 from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
+from controlplane.history.resolutions import DAY_S, HOURS, SAMPLES
 from controlplane.history.selectors import History, Series, lag_by_name, planned
 from controlplane.instances.selectors import instance_any
 from controlplane.topics.selectors import topic_known
@@ -84,6 +86,19 @@ def topic_moved_get(
     """Whether or not there is such a topic; the caller has the instance from its organisation's scope. Raises Invalid."""
     found, _ = _history(instance, name, planned(start, end, step_s, clock.now()))
     return found
+
+
+def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Whether any row that is kept names the topic, or may: the metrics store does not answer.
+
+    Of the last hour, which may be in no longer row yet, and of days. The caller has the instance from its organisation's scope.
+    """
+    now = clock.now()
+    for ago_s, step_s in ((SAMPLES.kept_s, None), (HOURS.kept_s, DAY_S)):
+        found, is_named = _history(instance, name, planned(now - timedelta(seconds=ago_s), now, step_s, now))
+        if is_named or not found.is_complete:
+            return True
+    return False
 
 
 def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:

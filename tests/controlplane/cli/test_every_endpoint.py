@@ -41,6 +41,7 @@ from controlplane.cli.commands import (
 from controlplane.cli.operations import Call
 from controlplane.core.models import OperationState
 from controlplane.env import ROOT
+from controlplane.health.rules import HEALTH_STATES
 from controlplane.instances.models import InstanceState
 from controlplane.kafka.transactions import STATES
 
@@ -212,6 +213,7 @@ def test_states_of_transactions_are_kafkas():
 
 
 def test_states_of_instances_and_operations_are_the_services():
+    assert of(instance.listed, "health") == set(HEALTH_STATES)
     assert of(instance.listed, "state") == set(InstanceState.values) - {"deleted"}
     assert of(operation.listed, "state") == of(fleet.operations, "state") == set(OperationState.values)
     assert of(fleet.instances, "state") == set(InstanceState.values) - {"deleted"}

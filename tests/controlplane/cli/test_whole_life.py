@@ -199,7 +199,11 @@ def test_groups(ok, as_alice, events, admin):
 
     asked = ok(*reset, stdin="a/b\n")
     assert "8 records would be read again" in asked.err
+    assert "without an offset" not in asked.err
     assert admin.groups.found[f"{key}.a/b"].offsets[place] == 0
+    admin.groups.found[f"{key}.fresh"] = FakeGroup()
+    asked = ok("group", "reset-offsets", events, "fresh", "--to", "latest", "--topic", "orders", stdin="fresh\n")
+    assert "Partitions without an offset yet: 1; records before the new one will not be read." in asked.err
     ok("topic", "create", events, "clicks", "--partitions", 1, "--replication-factor", 1)
     made = ok("group", "create", events, "new", "--topic", "orders", "--topic", "clicks", "-o", "json").json
     assert [(row["topic"], row["offset"]) for row in made["partitions"]] == [("clicks", 0), ("orders", 10)]

@@ -62,6 +62,19 @@ def test_the_list_has_state_members_and_lag(at_alice, at, billing, admin, instan
     assert "No group matches" in text_of(at_alice.get(f"{at}/groups?q=zzz"))
 
 
+def test_the_list_is_narrowed_to_a_state_and_keeps_it(at_alice, at, billing, admin, hers):  # noqa: F811
+    admin.groups.found[f"{hers.key}.idle"] = FakeGroup()
+    billing.members.append(ALIVE)
+    whole = at_alice.get(f"{at}/groups").content.decode()
+    assert re.findall(r'href="[^"]*[?]state=(\w+)"', whole) == ["Stable", "Empty"], "only of what there is"
+    page = at_alice.get(f"{at}/groups?state=Empty")
+    assert "idle" in text_of(page)
+    assert "billing" not in text_of(page)
+    assert '<input type="hidden" name="state" value="Empty">' in page.content.decode()
+    assert "No group is in this state now" in text_of(at_alice.get(f"{at}/groups?state=Dead"))
+    assert "billing" in text_of(at_alice.get(f"{at}/groups?state=colour")), "what is no state is passed over"
+
+
 def test_a_name_with_control_characters_is_escaped_and_has_its_page_and_its_deletion(at_alice, at, admin, hers):  # noqa: F811
     admin.groups.found[f"{hers.key}.two\nlines"] = FakeGroup({(f"{hers.key}.orders", 0): 102})
     page = at_alice.get(f"{at}/groups")
@@ -223,6 +236,31 @@ def test_a_member_is_taken_out_once_that_was_confirmed(at_alice, at, billing):
     assert at_alice.post(path).status_code == 404
 
 
+def test_members_come_a_hundred_at_a_time_beside_the_pages_of_partitions(at_alice, at, billing):
+    billing.members += [
+        replace(ALIVE, id=f"m-{number:03}", client_id=f"c{number:03}", partitions=()) for number in range(120)
+    ]
+    body = at_alice.get(f"{at}/groups/billing").content.decode()
+    assert body.count('class="sub member-id"') == 100
+    assert f'href="{at_alice.address(at)}/groups/billing?members=2"' in body
+    body = at_alice.get(f"{at}/groups/billing?members=2", HTTP_HX_REQUEST="true").content.decode()
+    assert re.findall(r'member-id">([^<]+)<', body)[0] == "m-100"
+    assert body.count('class="sub member-id"') == 20
+    assert 'groups/billing?members=2"' in body, "looks again at the page that is read"
+
+
+def test_a_static_member_is_shown_by_the_name_that_its_consumer_has(at_alice, at, billing):
+    billing.members.append(replace(ALIVE, group_instance_id="till-3"))
+    assert "static member till-3" in text_of(at_alice.get(f"{at}/groups/billing"))
+
+
+def test_why_an_age_is_not_known_is_in_the_language_of_the_page(at_alice, at, billing, admin):
+    admin.groups.slow = True
+    text = text_of(at_alice.get(f"{at}/groups/billing", HTTP_ACCEPT_LANGUAGE="zh-CN"))
+    assert "broker 未及时返回该消息" in text
+    assert "the broker did not send" not in text
+
+
 def test_a_viewer_sees_lag_and_no_button(at_viewer, at, billing):
     billing.members.append(ALIVE)
     text = text_of(at_viewer.get(f"{at}/groups/billing"))
@@ -319,6 +357,19 @@ def test_the_lag_over_time_is_there_when_the_cluster_is_not(at_alice, at, lagged
     assert "Lag in records as a table" in text_of(answer)
 
 
+def test_a_group_that_is_gone_shows_its_history_and_says_so(at_alice, at, lagged, hers):  # noqa: F811
+    del hers.groups.found[f"{hers.key}.billing"]
+    answer = at_alice.get(f"{at}/groups/billing")
+    text = text_of(answer)
+    assert answer.status_code == 200
+    assert "There is no such group now. This is its history." in text
+    assert "Lag in records as a table" in text
+    assert "Move offsets" not in text
+    part = at_alice.get(f"{at}/groups/billing", HTTP_HX_REQUEST="true")
+    assert "There is no such group now." in text_of(part)
+    assert at_alice.get(f"{at}/groups/never").status_code == 404
+
+
 def test_a_broker_that_hangs_is_named_and_what_the_others_know_is_shown(at_alice, at, billing, admin, hers):  # noqa: F811
     admin.groups.found[f"{hers.key}.audit"] = FakeGroup()
     admin.groups.silent.add(("127.0.0.1", 2))
@@ -387,6 +438,16 @@ def test_a_group_without_offsets_is_given_some(at_alice, at, billing, admin, her
     assert "Choose a topic: the group has no offset yet." in problem_beside(refused, "topic")
     at_alice.post(f"{at}/group-offsets/fresh", {"strategy": "latest", "topic": "orders", "move": ""})
     assert offsets(fresh) == [104, 2]
+
+
+def test_a_preview_says_where_no_offset_is_yet_and_what_lies_before(at_alice, at, billing, admin, hers):  # noqa: F811
+    """A consumer that begins with the earliest where it has no offset would have read them."""
+    admin.groups.found[f"{hers.key}.fresh"] = FakeGroup()
+    asked = {"strategy": "latest", "topic": "orders", "preview": ""}
+    text = text_of(at_alice.post(f"{at}/group-offsets/fresh", asked))
+    assert "2 partitions have no offset yet; 6 records before the new ones will not be read." in text
+    assert "orders 0 none 104 no offset yet; 4 records before it" in text
+    assert "nothing read twice or skipped" not in text
 
 
 def test_a_group_is_made_before_its_consumers(at_alice, at, billing, admin, hers):  # noqa: F811

@@ -36,6 +36,17 @@ def test_full_storage_is_told_before_anything_else(at_alice, instance, full, pat
     assert "Running" not in text
 
 
+def test_the_list_is_narrowed_to_a_health_and_keeps_it(at_alice, instance, full):
+    services.health_observe()
+    page = at_alice.get("instances?health=critical")
+    assert instance.id in text_of(page)
+    assert '<input type="hidden" name="health" value="critical">' in page.content.decode()
+    none = text_of(at_alice.get("instances?health=healthy"))
+    assert instance.id not in none
+    assert "No instance is so now" in none
+    assert instance.id in text_of(at_alice.get("instances?health=colour")), "what is no health is passed over"
+
+
 def test_the_overview_says_what_is_refused_and_leads_to_the_remedy(at_alice, instance, full):
     page = at_alice.get(f"instances/{instance.id}")
     assert "Producing is refused: 10 GiB of 10 GiB is used" in text_of(page)

@@ -140,10 +140,25 @@ def test_the_page_of_one_shows_use_against_limits_and_the_rule_in_words(at_alice
     assert "3 GiB of 10 GiB" in text
     assert "Traffic is uneven, so busy brokers are given more" in text
     assert 'aria-label="Produce: 80.0 percent used"' in page.content.decode()
-    flow_master.answers[instance.id] = flowing(produce=5 * MIB) | {"storage_used_bytes": 10 * 2**30}
+    flow_master.answers[instance.id] = flowing(produce=5 * MIB) | {
+        "storage_used_bytes": 10 * 2**30,
+        "storage_full": True,
+    }
     body = at_alice.get(f"instances/{instance.id}").content.decode()
     assert 'class="bar near" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="Produce' in body
     assert 'class="bar full" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="Storage' in body
+
+
+@pytest.mark.parametrize(
+    ("used_mib", "is_full", "level"),
+    [(7679, False, "ok"), (7680, False, "near"), (10_200, False, "near"), (10_240, True, "full")],
+)
+def test_the_bar_of_storage_has_the_colour_of_the_health(at_alice, instance, flow_master, used_mib, is_full, level):
+    flow_master.answers[instance.id] = flowing() | {"storage_used_bytes": used_mib * MIB, "storage_full": is_full}
+    body = at_alice.get(f"instances/{instance.id}").content.decode()
+    assert re.search(r'class="bar (\w+)"[^>]*aria-label="Storage', body)[1] == level
+    assert ("Storage is" in body) == (level != "ok")
+    assert at_alice.get(f"instances/{instance.id}/live").json()["storage"]["level"] == level
 
 
 def test_the_live_endpoint_gives_what_the_chart_draws(at_alice, instance, flow_master):

@@ -9,7 +9,7 @@ import pytest
 from controlplane.groups import earlier
 from controlplane.groups.earlier import Earlier
 from tests.controlplane.fakes import FakeGroup
-from tests.controlplane.rows import instance_row
+from tests.controlplane.rows import instance_row, reason_row
 
 
 @pytest.fixture
@@ -77,6 +77,37 @@ def test_instances(page, alice, instance):
     assert names(page("/instances", sort="-storage_gib"))[0] == "n1"
     assert names(page("/instances", sort="storage_gib"))[0] == "n2"
     assert head(page("/instances", sort="name"), "Name")[0] == "ascending"
+
+
+def test_the_column_of_the_state_is_sorted_by_health_the_worst_first(page, alice, instance):
+    for name, state in (("worst", "critical"), ("fair", "degraded"), ("away", None)):
+        row = instance_row(alice.organisation, f"ins-{name:0>12}")
+        row.name, row.state = name, "running" if state else "isolated"
+        row.save()
+        if state:
+            reason_row(row.id, "flow_unknown", state)
+    text = page("/instances")
+    state, link = head(text, "State")
+    assert (state, link.partition("?")[2]) == ("none", "sort=health")
+    assert names(page("/instances", sort="health")) == ["worst", "fair", instance.name, "away"]
+    assert head(page("/instances", sort="health"), "State")[0] == "ascending"
+    assert names(page("/instances", sort="-health")) == [instance.name, "fair", "worst", "away"]
+
+
+def test_topics_by_size_with_a_column_of_it(page, alice, instance, admin, topics):
+    key = instance.id.removeprefix("ins-")
+    admin.sizes.held |= {(f"{key}.a", 0): 700 * 2**20, (f"{key}.c", 1): 5}
+    text = page(topics)
+    assert "Stored" not in text, "no broker is asked unless somebody wants to know"
+    assert f'{topics}?sort=-stored_bytes">The largest first</a>' in text
+    text = page(topics, sort="-stored_bytes")
+    assert names(text) == ["a", "c", "b"]
+    assert re.findall(r'data-label="Stored">([^<]+)<', text) == ["2.05 GiB", "15 B", "0 B"]
+    assert head(text, "Stored")[0] == "descending"
+    assert names(page(topics, sort="-stored_bytes", q="c")) == ["c"]
+    admin.sizes.silent = {1, 2, 3}
+    text = page(topics, sort="-stored_bytes")
+    assert re.findall(r'data-label="Stored">([^<]+)<', text) == ["\N{EN DASH}"] * 3
 
 
 def test_groups_by_lag(page, instance, admin, monkeypatch):

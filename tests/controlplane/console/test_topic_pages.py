@@ -9,6 +9,7 @@ import pytest
 
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
+from controlplane.history.models import RequestDay
 from controlplane.instances.models import Instance
 from tests.controlplane.alarms.rows import throttled
 from tests.controlplane.history.test_topics import keep_topics, window
@@ -159,6 +160,46 @@ def test_what_it_took_in_and_gave_out_is_charts_with_a_table_behind_each(at_alic
     assert at_alice.get(f"{topics}/topics/orders?range=7d").status_code == 200
     assert at_alice.get(f"{topics}/topics/orders?since=2026-01-02T00:00&until=2026-01-01T00:00").status_code == 422
     assert at_alice.get(f"{topics}/topics/orders?range=2h").status_code == 404
+
+
+@pytest.fixture
+def moved(topics, instance):
+    """What `orders` moved a minute ago."""
+    last = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 60
+    keep_topics(instance, {last: window({"orders": (10 * 3 * 2**20, 10 * 2**20)})}, last + 10)
+
+
+def test_what_it_took_in_is_there_when_the_cluster_is_not_with_its_note(at_alice, topics, moved, admin):
+    at_alice.post(f"{topics}/topics/orders/note", {"note": "every order", "tags": "sales"})
+    admin.away = True
+    answer = at_alice.get(f"{topics}/topics/orders")
+    text = text_of(answer)
+    assert answer.status_code == 503
+    assert "The cluster does not answer." in text
+    assert "every order" in text
+    assert "sales" in text
+    assert "Produced as a table" in text
+    assert "Partitions of orders" not in text
+
+
+def test_a_topic_that_is_gone_shows_its_history_and_says_so(at_alice, topics, moved, admin):
+    admin.topics.clear()
+    for query in ("", "?range=400d", "?since=2026-01-01T00:00&until=2026-01-02T00:00"):
+        answer = at_alice.get(f"{topics}/topics/orders{query}")
+        assert answer.status_code == 200, query
+        assert "There is no such topic now. This is its history." in text_of(answer)
+    text = text_of(at_alice.get(f"{topics}/topics/orders"))
+    assert "Produced as a table" in text
+    assert "Change" not in text
+    assert at_alice.get(f"{topics}/topics/never").status_code == 404
+
+
+def test_so_does_one_that_went_long_ago(at_alice, topics, instance):
+    day = int(SYSTEM_CLOCK.now().timestamp()) // 86_400 * 86_400 - 20 * 86_400
+    RequestDay.objects.create(instance=instance.pk, at=day, windows=1, counts="{}", topics='{"past":[5,6]}')
+    keep_topics(instance, {}, day + 20 * 86_400)
+    assert "There is no such topic now." in text_of(at_alice.get(f"{topics}/topics/past"))
+    assert at_alice.get(f"{topics}/topics/never").status_code == 404
 
 
 def test_charts_of_a_topic_have_marks_of_what_happened_to_its_instance(at_alice, topics, instance):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -46,6 +47,7 @@ def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers
                     {
                         "id": "billing-1-uuid",
                         "client_id": "billing-1",
+                        "group_instance_id": None,
                         "host": "10.0.0.7",
                         "partitions": [{"topic": "orders", "partitions": [0, 1]}],
                     }
@@ -197,6 +199,21 @@ def test_a_page_of_groups_of_very_many_partitions_ends_early_and_goes_on(alice, 
         if cursor is None:
             break
     assert pages == [["a", "b"], ["billing", "c"]]  # billing has two partitions, the others one
+
+
+def test_members_count_as_partitions_do(alice, hers, monkeypatch):
+    monkeypatch.setattr(selectors, "MOST_ROWS", 3)
+    for name in ("a", "b", "c"):
+        hers.groups.found[f"{hers.key}.{name}"] = FakeGroup(members=[replace(ALIVE, partitions=())] * 2)
+    page = alice.api.get(hers.url).json()
+    assert [row["name"] for row in page["items"]] == ["a"]
+    assert [row["name"] for row in alice.api.get(hers.url, {"cursor": page["next"]}).json()["items"]] == ["b"]
+
+
+def test_a_static_member_says_its_name(alice, hers):
+    hers.billing.members += [replace(ALIVE, group_instance_id="till-3"), replace(ALIVE, id="billing-2")]
+    members = alice.api.get(f"{hers.url}/billing").json()["members"]
+    assert [member["group_instance_id"] for member in members] == ["till-3", None]
 
 
 def test_moving_the_offsets_begins_the_rates_anew(alice, hers, clock, instance):
