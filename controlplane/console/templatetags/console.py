@@ -99,10 +99,13 @@ def plot_rows(drawn: Mapping[str, Any]) -> str:
     rows = []
     for at, texts, happened in drawn["rows"]:
         values = "".join(f"{cell}{escape(text)}</td>" for cell, text in zip(cells, texts, strict=True))
-        said = "<br>".join(map(escape, happened))
-        told = "" if events is None else f'{events}<span class="how">{said}</span></td>' if said else f"{events}</td>"
-        rows.append(f'<tr><th scope="row" class="num">{escape(at)}</th>{values}{told}</tr>\n')
+        told = [] if events is None else [events, *_listed(happened), "</td>"]
+        rows.append(f'<tr><th scope="row" class="num">{escape(at)}</th>{values}{"".join(told)}</tr>\n')
     return mark_safe("".join(rows))  # noqa: S308  # each part is escaped above
+
+
+def _listed(happened: Sequence[str]) -> list[str]:
+    return ['<span class="how">', "<br>".join(map(escape, happened)), "</span>"] if happened else []
 
 
 @register.inclusion_tag("console/parts/health_state.html", takes_context=True)
