@@ -11,7 +11,7 @@ from controlplane.alarms.delivery.targets import LONGEST_URL
 from controlplane.alarms.delivery.words import duration_text
 from controlplane.alarms.models import ReceiverKind
 from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, LONGEST_GROUP, OF_GROUPS, OF_TOPICS, REASONS
-from controlplane.console.forms.base import ConsoleForm, in_words, ruled
+from controlplane.console.forms.base import ConsoleForm, OnceForm, in_words, ruled
 from controlplane.console.templatetags.console import amount
 from controlplane.console.wording import filled, worded
 from controlplane.core.text import LONGEST_NAME, name_problem
@@ -54,7 +54,7 @@ class WatchSelect(forms.Select):
     template_name = "console/parts/watch_select.html"
 
 
-class AlarmForm(ConsoleForm):
+class AlarmForm(OnceForm):
     """What is watched, when it fires, and who is told."""
 
     refusals: ClassVar = {"duration_s": "duration_min", "repeat_s": "repeat_s"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import uuid4
 
 from django import forms
 from django.core.validators import EmailValidator
@@ -15,6 +16,7 @@ from controlplane.core.whitelist import whitelist_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from uuid import UUID
 
     from controlplane.core.errors import FieldProblem, SluiceError
 
@@ -54,6 +56,38 @@ class ConsoleForm(forms.Form):
     def entry(self, _name: str, index: int) -> str:
         """Which entry of a list is meant."""
         return f"Line {index + 1}"
+
+
+class OnceField(forms.UUIDField):
+    """The token of a form that makes something, another one on each page that is opened. What is no token counts as none."""
+
+    widget = forms.HiddenInput
+
+    def __init__(self) -> None:
+        # Browsers put back what a form held when a page is opened again: that would be the token of the page before.
+        super().__init__(required=False, initial=uuid4)
+        self.widget.attrs["autocomplete"] = "off"
+
+    def clean(self, value: Any) -> UUID | None:
+        try:
+            return super().clean(value)
+        except forms.ValidationError:
+            return None
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """A form that comes back keeps its token, and has one in any case."""
+        return data if self.clean(data) else initial
+
+
+class OnceForm(ConsoleForm):
+    """What is sent by it is made once (console/once.py); its template has `{{ form.once }}` beside the CSRF token."""
+
+    once = OnceField()
+
+    def begin_anew(self) -> None:
+        """Another token, under which what is sent is another thing."""
+        self.data = self.data.copy()
+        self.data["once"] = str(uuid4())
 
 
 def in_words(choices: Any) -> list[Any]:

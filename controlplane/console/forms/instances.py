@@ -8,7 +8,7 @@ from django import forms
 
 from controlplane.billing.pricing.prepaid_prices import LEAST_MONTHS, MOST_MONTHS
 from controlplane.console.advice import said, sentence
-from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
+from controlplane.console.forms.base import CidrsField, ConsoleForm, OnceForm, ruled
 from controlplane.console.wording import worded
 from controlplane.core.text import LONGEST_NAME
 from controlplane.instances import windows
@@ -198,7 +198,7 @@ class InstanceConfigForm(ConsoleForm):
             super().refuse(error)
 
 
-class InstanceCreateForm(InstanceSettingsForm, PricedForm):
+class InstanceCreateForm(InstanceSettingsForm, PricedForm, OnceForm):
     """Everything that an instance is created with; sizes and whitelist are checked as REST does.
 
     What can be wished of the place is asked for only where there is a choice: `zones` are those that new instances may be in,
@@ -262,7 +262,7 @@ class InstanceCreateForm(InstanceSettingsForm, PricedForm):
     @property
     def bought(self) -> dict[str, Any]:
         """As `admission.purchases` takes it."""
-        found = dict(self.cleaned_data)
+        found = {name: value for name, value in self.cleaned_data.items() if name != "once"}
         wished = {name: found.pop(name, []) for name in ("zones", "apart_from")}
         return {**found, "placement": {name: chosen for name, chosen in wished.items() if chosen}}
 

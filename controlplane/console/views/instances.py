@@ -32,6 +32,7 @@ from controlplane.console.forms.instances import (
     InstanceSettingsForm,
 )
 from controlplane.console.listing import kept, listing, order_asked, ordered, searched
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.views.access.certificates import certificate_of
@@ -117,13 +118,19 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            instance, _ = purchases.instance_buy(organisation=caller.organisation, actor=caller.actor, **form.bought)
+            made = made_once(request, caller, form, lambda: _bought(caller, form))
         except SluiceError as error:
             form.refuse(error)
         else:
-            return redirect("console:instance", caller.organisation.id, instance.id)
+            return redirect("console:instance", caller.organisation.id, made)
     context = {"form": form, "address": origin.address_of(request), **_estimate(caller, form, form.initial)}
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
+
+
+def _bought(caller: Caller, form: InstanceCreateForm) -> str:
+    """The id of what was bought. Raises SluiceError."""
+    instance, _ = purchases.instance_buy(organisation=caller.organisation, actor=caller.actor, **form.bought)
+    return str(instance.id)
 
 
 def _places_to_choose(caller: Caller) -> dict[str, Any]:
