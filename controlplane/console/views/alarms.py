@@ -103,11 +103,16 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str)
     form = AlarmForm(request.POST or None, receivers=receivers, alarm=alarm)
     if request.method == "POST" and form.is_valid():
         try:
-            services.alarm_update(**caller.place(instance.id), alarm_id=alarm.pk, changes=form.wanted())
+            changes = form.changes
+            if changes:
+                services.alarm_update(**caller.place(instance.id), alarm_id=alarm.pk, changes=changes)
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, "The rule was changed.")
+            if changes:
+                messages.success(request, "The rule was changed.")
+            else:
+                messages.info(request, "Nothing was changed.")
             return redirect("console:alarm", caller.organisation.id, instance.id, alarm.pk)
     history = selectors.event_list(**place, alarm_id=alarm.pk).order_by("-at", "-pk")
     context = {
