@@ -94,9 +94,9 @@ class OnceForm(ConsoleForm):
 class GuardedForm(ConsoleForm):
     """A form of what is there already, which takes back nothing that others have changed since its page was opened.
 
-    `now` is what is in force, by name. The page sends along what it has shown (`{{ form.shown }}` in the hidden field `shown`): what
-    differs from that was changed by whoever saves, and only that is sent on. Of two who change the same the later one wins; of a
-    list, whose order says nothing, both keep what they have added or taken out.
+    `now` is what is in force, by name. The page sends along what it has shown (`{{ form.shown }}` in the hidden field `shown`);
+    what differs from that was changed by whoever saves, and only that is sent on. Of two who change the same the later one
+    wins; of a list, whose order says nothing, both keep what they have added or taken out.
     """
 
     def __init__(self, data: Any = None, *, now: Mapping[str, Any], **options: Any) -> None:
