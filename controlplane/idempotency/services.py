@@ -8,7 +8,7 @@ its server dies          nobody knows whether the change was committed. The clai
                          than that something is made and billed twice
 =======================  =================================================================================================
 
-`call_once` is all of it around one function: for forms of the console (console/once.py) and what is signed (ckafka_api/replay.py).
+`call_once` is all of it around one function: forms of the console (console/once.py), and what is signed (ckafka_api/replay.py).
 
 A key is its caller's own: a person's or a service account's in an organisation, with any of their API keys. The same key for
 another request is a mistake of the client, and refused.
