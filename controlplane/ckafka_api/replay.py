@@ -24,7 +24,6 @@ from redis.exceptions import RedisError
 from controlplane.ckafka_api.errors import CkafkaError, Code
 from controlplane.ckafka_api.tc3 import VALID_FOR_S
 from controlplane.idempotency import services as idempotency
-from controlplane.idempotency.services import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,17 +57,10 @@ def _holds_action(signature: Signature) -> bool:
 
 def once(caller: Caller, signature: Signature, action: str, body: bytes, change: Callable[[], Any]) -> Any:
     """What `change` gives; to a repetition, what it gave. Raises what it raises, Conflict, ConcurrentChange."""
-    claim = idempotency.call_begin(
+    told, _ = idempotency.call_once(
         caller=caller,
         key=idempotency.key_digest(f"tc3:{signature.digest}"),
         request=idempotency.request_digest("POST", f"/compat/ckafka#{action}", body),
+        change=lambda: json.dumps(change()),
     )
-    if isinstance(claim, Answer):
-        return json.loads(claim.body)
-    try:
-        result = change()
-    except Exception:
-        idempotency.call_give_back(claim=claim)
-        raise
-    idempotency.call_end(claim=claim, status=200, body=json.dumps(result), is_secret=False)
-    return result
+    return json.loads(told)

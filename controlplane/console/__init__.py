@@ -5,6 +5,7 @@
     challenges passkey_tries         passkeys: a challenge is used once; tries are counted
     single_sign_on                   what a session that an organisation's provider has begun may open
     views forms                      one file for each thing a person works on; what people type
+    once                             a form that makes something, sent twice, makes it once
     known_browser                    where somebody has signed in before, a stranger who guesses keeps nobody out
     middleware                       security headers, errors as pages
     listing icons templatetags       rows with a search; icons; numbers with units in templates

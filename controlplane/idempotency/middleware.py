@@ -8,10 +8,8 @@ and keeps no key.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError
 from django.http import HttpResponse
 from django.urls import Resolver404, resolve
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.idempotency.models import RepeatableCall
 
-LOG = logging.getLogger(__name__)
 REPLAYED = "Idempotency-Replayed"
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 PREFIX = "/api/"
@@ -63,9 +60,7 @@ class IdempotencyMiddleware:
         except SluiceError as error:
             return problems.answer(error)
         if isinstance(claim, Answer):
-            return HttpResponse(
-                claim.body, status=claim.status, content_type="application/json", headers={REPLAYED: "true"}
-            )
+            return _again(claim)
         response = self._get_response(request)
         _end(claim, response)
         return response
@@ -90,14 +85,26 @@ def _size(request: HttpRequest) -> int:
     return int(text) if text.isdigit() else 0
 
 
+def _again(answer: Answer) -> HttpResponse:
+    """As the first call was answered: a program that repeats one goes on with the same `ETag`."""
+    response = HttpResponse(
+        answer.body, status=answer.status, content_type="application/json", headers={REPLAYED: "true"}
+    )
+    if answer.etag:
+        response.headers["ETag"] = answer.etag
+    if not answer.body:
+        del response.headers["Content-Type"]
+    return response
+
+
 def _end(claim: RepeatableCall, response: HttpResponse) -> None:
-    try:
-        if 200 <= response.status_code < 300:
-            is_secret = "no-store" in response.headers.get("Cache-Control", "")
-            services.call_end(
-                claim=claim, status=response.status_code, body=response.content.decode(), is_secret=is_secret
-            )
-        else:
-            services.call_give_back(claim=claim)
-    except DatabaseError:
-        LOG.exception("the answer under a key could not be kept; repetitions will be told that it is not known")
+    if not 200 <= response.status_code < 300:
+        services.call_give_back(claim=claim)
+        return
+    services.call_end(
+        claim=claim,
+        status=response.status_code,
+        body=response.content.decode(),
+        is_secret="no-store" in response.headers.get("Cache-Control", ""),
+        etag=response.headers.get("ETag", ""),
+    )

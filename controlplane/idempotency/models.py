@@ -21,6 +21,7 @@ class RepeatableCall(models.Model):
     role = models.CharField(max_length=64, default="")  # what the caller was then; empty: not kept yet
     status = models.PositiveSmallIntegerField(null=True)  # of the answer; null: under way, or its server died
     body = models.TextField(default="")
+    etag = models.CharField(max_length=128, default="", db_default="")  # empty: the answer had none
     is_kept = models.BooleanField(default=True)  # the body; a secret is not
     created_at = models.DateTimeField(db_index=True)
 

@@ -8,18 +8,22 @@ its server dies          nobody knows whether the change was committed. The clai
                          than that something is made and billed twice
 =======================  =================================================================================================
 
+`call_once` is all of it around one function: forms of the console (console/once.py), and what is signed (ckafka_api/replay.py).
+
 A key is its caller's own: a person's or a service account's in an organisation, with any of their API keys. The same key for
 another request is a mistake of the client, and refused.
 """
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -27,8 +31,11 @@ from controlplane.core.errors import ConcurrentChange, Conflict, Invalid
 from controlplane.idempotency.models import RepeatableCall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from controlplane.accounts.selectors import Caller
 
+LOG = logging.getLogger(__name__)
 KEPT = timedelta(hours=24)
 UNDER_WAY_AT_MOST = timedelta(minutes=1)
 """Longer than any call takes; a claim that is older was left by a server that died."""
@@ -41,6 +48,7 @@ class Answer:
 
     status: int
     body: str
+    etag: str = ""  # empty: it had none
 
 
 def key_digest(text: str) -> str:
@@ -104,7 +112,7 @@ def _repeated(found: RepeatableCall, request: str, role: str, clock: Clock) -> A
             "this was done by the first call with this Idempotency-Key; its answer holds a secret and was not kept",
             code="idempotency_answer_not_kept",
         )
-    return Answer(found.status, found.body)
+    return Answer(found.status, found.body, found.etag)
 
 
 def _under_way() -> ConcurrentChange:
@@ -114,15 +122,45 @@ def _under_way() -> ConcurrentChange:
     )
 
 
-def call_end(*, claim: RepeatableCall, status: int, body: str, is_secret: bool) -> None:
+def call_end(*, claim: RepeatableCall, status: int, body: str, is_secret: bool, etag: str = "") -> None:
     """The call has succeeded: keep its answer."""
     kept = "" if is_secret else body
-    _row(claim).update(status=status, body=kept, is_kept=not is_secret)
+    with _answered_in_any_case():
+        _row(claim).update(status=status, body=kept, etag=etag, is_kept=not is_secret)
 
 
 def call_give_back(*, claim: RepeatableCall) -> None:
     """The call was refused: it may be made again under its key."""
-    _row(claim).delete()
+    with _answered_in_any_case():
+        _row(claim).delete()
+
+
+def call_once(
+    *, caller: Caller, key: str, request: str, change: Callable[[], str], clock: Clock = SYSTEM_CLOCK
+) -> tuple[str, bool]:
+    """What `change` returns, and False; to a repetition what it returned then, and True.
+
+    Raises what `change` raises, which gives the claim back; Conflict, ConcurrentChange.
+    """
+    claim = call_begin(caller=caller, key=key, request=request, clock=clock)
+    if isinstance(claim, Answer):
+        return claim.body, True
+    try:
+        made = change()
+    except Exception:
+        call_give_back(claim=claim)
+        raise
+    call_end(claim=claim, status=200, body=made, is_secret=False)
+    return made, False
+
+
+@contextmanager
+def _answered_in_any_case() -> Iterator[None]:
+    """What was done is told though the database can keep nothing of it: the claim stays, as that of a call that was cut off."""
+    try:
+        yield
+    except DatabaseError:
+        LOG.exception("the answer under a key could not be kept; repetitions will be told that it is not known")
 
 
 def calls_purge(*, clock: Clock = SYSTEM_CLOCK) -> int:

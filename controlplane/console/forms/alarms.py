@@ -11,9 +11,11 @@ from controlplane.alarms.delivery.targets import LONGEST_URL
 from controlplane.alarms.delivery.words import duration_text
 from controlplane.alarms.models import ReceiverKind
 from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, LONGEST_GROUP, OF_GROUPS, OF_TOPICS, REASONS
-from controlplane.console.forms.base import ConsoleForm, in_words, ruled
+from controlplane.alarms.services import RULE
+from controlplane.console.forms.base import ConsoleForm, GuardedForm, OnceForm, in_words, plain, ruled
 from controlplane.console.templatetags.console import amount
 from controlplane.console.wording import filled, worded
+from controlplane.core.errors import ConcurrentChange
 from controlplane.core.text import LONGEST_NAME, name_problem
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ LONGEST_TOPIC = 249
 NEVER = 0
 REPEATS = (15 * MINUTE_S, HOUR_S, 4 * HOUR_S, 24 * HOUR_S)
 SILENCES = (HOUR_S, 4 * HOUR_S, 24 * HOUR_S, 7 * 24 * HOUR_S, 30 * 24 * HOUR_S)
+COMPARED_WITH = ("comparison", "threshold", "group", "topic")
+"""Members of a rule that mean something for what it watches alone."""
 COMPARED = (("at_least", "at least"), ("above", "above"), ("at_most", "at most"), ("below", "below"))
 
 
@@ -54,8 +58,8 @@ class WatchSelect(forms.Select):
     template_name = "console/parts/watch_select.html"
 
 
-class AlarmForm(ConsoleForm):
-    """What is watched, when it fires, and who is told."""
+class AlarmForm(OnceForm, GuardedForm):
+    """What is watched, when it fires, and who is told: of a new alarm, or of `alarm`."""
 
     refusals: ClassVar = {"duration_s": "duration_min", "repeat_s": "repeat_s"}
 
@@ -115,7 +119,9 @@ class AlarmForm(ConsoleForm):
         alarm: Alarm | None = None,
         suggested: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(data, initial=suggested if alarm is None else _initial(alarm))
+        now = {} if alarm is None else {name: getattr(alarm, name) for name in RULE}
+        super().__init__(data, now=now, initial=suggested if alarm is None else _initial(alarm))
+        self._alarm = alarm
         self.fields["watch"].choices = [  # type: ignore[attr-defined]
             (worded("Health"), in_words(REASONS.items())),
             (worded("Figures"), _figures()),
@@ -162,6 +168,21 @@ class AlarmForm(ConsoleForm):
             "enabled": data["enabled"],
         }
 
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Of an alarm that is there, what `alarm_update` takes. Raises ConcurrentChange."""
+        typed = self.wanted()
+        found = self.changed(typed)
+        if "watch" in found:
+            return {**found, **{name: typed[name] for name in COMPARED_WITH}}
+        if (
+            self._alarm is not None
+            and self._alarm.watch != typed["watch"]
+            and not found.keys().isdisjoint(COMPARED_WITH)
+        ):
+            raise ConcurrentChange("somebody else has changed what the alarm watches")  # 90 of % is no 90 of bytes
+        return found
+
 
 def _initial(alarm: Alarm) -> dict[str, Any]:
     minutes = alarm.duration_s / MINUTE_S
@@ -174,20 +195,15 @@ def _initial(alarm: Alarm) -> dict[str, Any]:
         "name": alarm.name,
         "watch": alarm.watch,
         "comparison": alarm.comparison,
-        "threshold": _short(typed),
+        "threshold": plain(typed),
         "group": alarm.group or "",
         "topic": alarm.topic or "",
-        "duration_min": _short(round(minutes, 4)),
+        "duration_min": plain(round(minutes, 4)),
         "repeat_s": alarm.repeat_s or NEVER,
         "tell_no_data": alarm.tell_no_data,
         "receivers": alarm.receivers,
         "enabled": alarm.enabled,
     }
-
-
-def _short(value: float | None) -> float | None:
-    """5 for 5.0, as a person writes it."""
-    return int(value) if value is not None and value.is_integer() else value
 
 
 def _told(receiver: Receiver, receivers: Sequence[Receiver]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import uuid4
 
 from django import forms
 from django.core.validators import EmailValidator
@@ -15,6 +17,7 @@ from controlplane.core.whitelist import whitelist_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from uuid import UUID
 
     from controlplane.core.errors import FieldProblem, SluiceError
 
@@ -54,6 +57,95 @@ class ConsoleForm(forms.Form):
     def entry(self, _name: str, index: int) -> str:
         """Which entry of a list is meant."""
         return f"Line {index + 1}"
+
+
+class OnceField(forms.UUIDField):
+    """The token of a form that makes something, another one on each page that is opened. What is no token counts as none."""
+
+    widget = forms.HiddenInput
+
+    def __init__(self) -> None:
+        # Browsers put back what a form held when a page is opened again: that would be the token of the page before.
+        super().__init__(required=False, initial=uuid4)
+        self.widget.attrs["autocomplete"] = "off"
+
+    def clean(self, value: Any) -> UUID | None:
+        try:
+            return super().clean(value)
+        except forms.ValidationError:
+            return None
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """A form that comes back keeps its token, and has one in any case."""
+        return data if self.clean(data) else initial
+
+
+class OnceForm(ConsoleForm):
+    """What is sent by it is made once (console/once.py); its template has `{{ form.once }}` beside the CSRF token."""
+
+    once = OnceField()
+
+    def begin_anew(self) -> None:
+        """Another token, under which what is sent is another thing."""
+        self.data = self.data.copy()
+        self.data["once"] = str(uuid4())
+
+
+class GuardedForm(ConsoleForm):
+    """A form of what is there already, which takes back nothing that others have changed since its page was opened.
+
+    `now` is what is in force, by name. The page sends along what it has shown (`{{ form.shown }}` in the hidden field `shown`);
+    what differs from that was changed by whoever saves, and only that is sent on. Of two who change the same the later one
+    wins; of a list, whose order says nothing, both keep what they have added or taken out.
+    """
+
+    def __init__(self, data: Any = None, *, now: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(data, **options)
+        self._in_force = dict(now)
+        self._shown = {name: _text(value) for name, value in now.items()} | _told(data, now)
+
+    @property
+    def shown(self) -> str:
+        """What the page had in its fields when it was opened."""
+        return json.dumps(self._shown)
+
+    def changed(self, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """Of `typed`, by names of `now`, what whoever saves has changed and is not like that already."""
+        found = {name: value for name, value in typed.items() if _text(value) != self._shown[name]}
+        for name, value in found.items():
+            if isinstance(value, list):
+                found[name] = _both(value, shown=json.loads(self._shown[name]), now=self._in_force[name])
+        return {name: value for name, value in found.items() if _text(value) != _text(self._in_force[name])}
+
+
+def _told(data: Any, now: Mapping[str, Any]) -> dict[str, str]:
+    """By name, what a page says that it has shown. Anything can be sent: what is no value of that kind is left out."""
+    try:
+        told = json.loads((data or {}).get("shown", "{}"))
+        values = {
+            name: json.loads(told[name]) for name in now if isinstance(told, dict) and isinstance(told.get(name), str)
+        }
+    except (ValueError, RecursionError):
+        return {}
+    return {
+        name: told[name] for name, value in values.items() if isinstance(value, list) == isinstance(now[name], list)
+    }
+
+
+def _text(value: Any) -> str:
+    return json.dumps(sorted(value) if isinstance(value, list) else plain(value), sort_keys=True, default=str)
+
+
+def _both(typed: list[Any], *, shown: list[Any], now: list[Any]) -> list[Any]:
+    """What is there now, without what was taken out, and with what was added."""
+    return [each for each in now if each in typed or each not in shown] + [
+        each for each in typed if each not in now and each not in shown
+    ]
+
+
+def plain(value: Any) -> Any:
+    """20 for 20.0, as a person writes it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def in_words(choices: Any) -> list[Any]:

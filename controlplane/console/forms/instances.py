@@ -8,7 +8,7 @@ from django import forms
 
 from controlplane.billing.pricing.prepaid_prices import LEAST_MONTHS, MOST_MONTHS
 from controlplane.console.advice import said, sentence
-from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
+from controlplane.console.forms.base import CidrsField, ConsoleForm, GuardedForm, OnceForm, ruled
 from controlplane.console.wording import worded
 from controlplane.core.text import LONGEST_NAME
 from controlplane.instances import windows
@@ -83,7 +83,7 @@ class InstanceSettingsForm(ConsoleForm):
     units: ClassVar = {"bandwidth_mib_per_s": "MiB/s", "storage_gib": "GiB", "partitions": ""}
 
 
-class InstanceChangeForm(InstanceSettingsForm, PricedForm):
+class InstanceChangeForm(InstanceSettingsForm, PricedForm, GuardedForm):
     """The same for an existing instance. The box for full storage appears only when it is needed."""
 
     deletion_protection = forms.BooleanField(
@@ -154,7 +154,7 @@ class InstanceChangeForm(InstanceSettingsForm, PricedForm):
         super().refuse(error)
 
 
-class InstanceConfigForm(ConsoleForm):
+class InstanceConfigForm(GuardedForm):
     """What holds for an instance's topics that do not say."""
 
     auto_create_topics = forms.BooleanField(
@@ -182,13 +182,13 @@ class InstanceConfigForm(ConsoleForm):
     )
 
     def __init__(self, data: Any = None, *, instance: Instance) -> None:
-        self._now = config_of(instance.config)
-        super().__init__(data, initial=self._now)
+        now = config_of(instance.config)
+        super().__init__(data, now=now, initial=now)
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from what is in force."""
-        return {name: value for name, value in self.cleaned_data.items() if value != self._now[name]}
+        """What is to be otherwise."""
+        return self.changed(self.cleaned_data)
 
     def refuse(self, error: SluiceError) -> None:
         """The service names members of `config`."""
@@ -198,7 +198,7 @@ class InstanceConfigForm(ConsoleForm):
             super().refuse(error)
 
 
-class InstanceCreateForm(InstanceSettingsForm, PricedForm):
+class InstanceCreateForm(InstanceSettingsForm, PricedForm, OnceForm):
     """Everything that an instance is created with; sizes and whitelist are checked as REST does.
 
     What can be wished of the place is asked for only where there is a choice: `zones` are those that new instances may be in,
@@ -262,7 +262,7 @@ class InstanceCreateForm(InstanceSettingsForm, PricedForm):
     @property
     def bought(self) -> dict[str, Any]:
         """As `admission.purchases` takes it."""
-        found = dict(self.cleaned_data)
+        found = {name: value for name, value in self.cleaned_data.items() if name != "once"}
         wished = {name: found.pop(name, []) for name in ("zones", "apart_from")}
         return {**found, "placement": {name: chosen for name, chosen in wished.items() if chosen}}
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm, partitions_typed
+from controlplane.console.forms.base import ConsoleForm, OnceForm, partitions_typed
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.messages.cursors import MOST_OFFSET
 from controlplane.messages.looking import Filter, Position
@@ -130,7 +130,7 @@ class MessagesForm(ConsoleForm):
         return Filter(self._key, data["text"].encode() if data["text"] else None, data["header"] or None)
 
 
-class TestMessageForm(ConsoleForm):
+class TestMessageForm(OnceForm):
     """Text, as UTF-8, or other bytes in hex or base64."""
 
     __test__ = False  # to pytest it looks like a test

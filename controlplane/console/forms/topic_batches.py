@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.base import ConsoleForm, GuardedForm
 from controlplane.console.wording import worded
 from controlplane.topics.notes import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS
 
@@ -76,7 +76,7 @@ class TopicsConfigureForm(ConsoleForm):
         return self.cleaned_data
 
 
-class TopicNoteForm(ConsoleForm):
+class TopicNoteForm(GuardedForm):
     """What is written about a topic."""
 
     note = forms.CharField(
@@ -95,7 +95,17 @@ class TopicNoteForm(ConsoleForm):
     )
 
     def __init__(self, data: Any = None, *, note: Note) -> None:
-        super().__init__(data, initial={"note": note.text, "tags": ", ".join(note.tags)})
+        now = {"note": note.text, "tags": list(note.tags)}
+        super().__init__(data, now=now, initial={"note": note.text, "tags": ", ".join(note.tags)})
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What is to be otherwise, as `topic_note_set` takes it."""
+        return self.changed({name: self.cleaned_data[name] for name in ("note", "tags")})
+
+    def clean_note(self) -> str:
+        """With the line ends that a note is kept with: browsers send others."""
+        return str(self.cleaned_data["note"].replace("\r\n", "\n"))
 
     def clean_tags(self) -> list[str]:
         """Without spaces around them, each once."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from controlplane.console.advice import said
-from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.base import GuardedForm
 from controlplane.console.forms.topics import HOUR_MS, LONGEST_RETENTION_H
 from controlplane.topics.serializers import MOST_PARTITIONS, MOST_REPLICAS
 from quota.contracts.instance import GIB
@@ -32,7 +32,7 @@ SETTINGS = {
 }
 
 
-class TopicSettingsForm(ConsoleForm):
+class TopicSettingsForm(GuardedForm):
     """`changes` and `more_partitions` are what is to be done, once the form is valid."""
 
     refusals: ClassVar = {"limit_reached": "partitions", "invalid_partitions": "partitions"}
@@ -89,7 +89,8 @@ class TopicSettingsForm(ConsoleForm):
     def __init__(self, data: Any = None, *, view: TopicView) -> None:
         self._now = view
         self._before = {name: _shown(name, view.config.get(kafka)) for name, (kafka, _) in SETTINGS.items()}
-        super().__init__(data, initial={**self._before, "partitions": view.topic.partitions})
+        now = {"partitions": view.topic.partitions, **{kafka: view.config.get(kafka) for kafka, _ in SETTINGS.values()}}
+        super().__init__(data, now=now, initial={**self._before, "partitions": view.topic.partitions})
         self.fields["partitions"].min_value = view.topic.partitions  # type: ignore[attr-defined]
         self.fields["partitions"].widget.attrs["min"] = view.topic.partitions
 
@@ -101,16 +102,16 @@ class TopicSettingsForm(ConsoleForm):
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """What differs from what is set, in Kafka's words; None: back to the default."""
-        return {
-            kafka: _kafka_text(name, self.cleaned_data[name])
-            for name, (kafka, _) in SETTINGS.items()
-            if _same(self.cleaned_data[name]) != _same(self._before[name])
-        }
+        """What is to be otherwise, in Kafka's words; None: back to the default."""
+        return self.changed(
+            {kafka: _kafka_text(name, self.cleaned_data[name]) for name, (kafka, _) in SETTINGS.items()}
+        )
 
     def clean_partitions(self) -> int:
-        """Never fewer than there are."""
+        """Never fewer than there are. As many as the page has shown is no wish: others may have added some."""
         wanted, now = int(self.cleaned_data["partitions"]), self._now.topic.partitions
+        if not self.changed({"partitions": wanted}):
+            return now
         if wanted < now:
             raise forms.ValidationError(f"The topic has {now}; partitions cannot be taken away.")
         return wanted
@@ -140,8 +141,12 @@ class TopicSettingsForm(ConsoleForm):
         super().refuse(error)
 
     def _loses_something(self) -> bool:
-        shorter = any(_less(self.cleaned_data[name], self._before[name]) for name in ("retention_h", "retention_gib"))
-        return shorter or self.more_partitions is not None or "cleanup.policy" in self.changes
+        changes = self.changes
+        shorter = any(
+            SETTINGS[name][0] in changes and _less(self.cleaned_data[name], self._before[name])
+            for name in ("retention_h", "retention_gib")
+        )
+        return shorter or self.more_partitions is not None or "cleanup.policy" in changes
 
 
 def _shown(name: str, value: str | None) -> Any:

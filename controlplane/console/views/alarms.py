@@ -17,6 +17,7 @@ from controlplane.alarms.models import Alarm
 from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, OF_TOPICS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.listing import listing
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.wording import filled, worded
@@ -79,11 +80,13 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            made = services.alarm_create(**caller.place(instance.id), **form.wanted())
+            name = made_once(
+                request, caller, form, lambda: services.alarm_create(**caller.place(instance.id), **form.wanted()).name
+            )
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, f"{made.name} is looked at within 30 seconds.")
+            messages.success(request, f"{name} is looked at within 30 seconds.")
             return redirect("console:alarms", caller.organisation.id, instance.id)
     context = {**_page(instance, "alarms"), "form": form}
     return render(request, "console/alarm_new.html", context, status=422 if form.errors else 200)
@@ -100,11 +103,16 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str)
     form = AlarmForm(request.POST or None, receivers=receivers, alarm=alarm)
     if request.method == "POST" and form.is_valid():
         try:
-            services.alarm_update(**caller.place(instance.id), alarm_id=alarm.pk, changes=form.wanted())
+            changes = form.changes
+            if changes:
+                services.alarm_update(**caller.place(instance.id), alarm_id=alarm.pk, changes=changes)
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, "The rule was changed.")
+            if changes:
+                messages.success(request, "The rule was changed.")
+            else:
+                messages.info(request, "Nothing was changed.")
             return redirect("console:alarm", caller.organisation.id, instance.id, alarm.pk)
     history = selectors.event_list(**place, alarm_id=alarm.pk).order_by("-at", "-pk")
     context = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from controlplane.clusters.services import cluster_list
 from controlplane.console.advice import said
 from controlplane.console.connecting import guide
 from controlplane.console.flow import directions, flow_of, transactions_of
+from controlplane.console.forms.base import plain
 from controlplane.console.forms.instances import (
     InstanceChangeForm,
     InstanceConfigForm,
@@ -32,6 +32,7 @@ from controlplane.console.forms.instances import (
     InstanceSettingsForm,
 )
 from controlplane.console.listing import chosen, kept, listing, order_asked, ordered, searched
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.console.views.access.certificates import certificate_of
@@ -52,8 +53,6 @@ from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, flows_get
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from django.http import HttpRequest
 
     from controlplane.accounts.selectors import Caller
@@ -123,13 +122,19 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            instance, _ = purchases.instance_buy(organisation=caller.organisation, actor=caller.actor, **form.bought)
+            made = made_once(request, caller, form, lambda: _bought(caller, form))
         except SluiceError as error:
             form.refuse(error)
         else:
-            return redirect("console:instance", caller.organisation.id, instance.id)
+            return redirect("console:instance", caller.organisation.id, made)
     context = {"form": form, "address": origin.address_of(request), **_estimate(caller, form, form.initial)}
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
+
+
+def _bought(caller: Caller, form: InstanceCreateForm) -> str:
+    """The id of what was bought. Raises SluiceError."""
+    instance, _ = purchases.instance_buy(organisation=caller.organisation, actor=caller.actor, **form.bought)
+    return str(instance.id)
 
 
 def _places_to_choose(caller: Caller) -> dict[str, Any]:
@@ -253,10 +258,9 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "maintenance_window": window,
     }
     first = {f"window_{name}": value for name, value in (window or {"hour_utc": 3, "length_hours": 2}).items()}
-    form = InstanceChangeForm(request.POST or None, initial={**now, **first, **_proposed(request)})
+    form = InstanceChangeForm(request.POST or None, now=now, initial={**now, **first, **_proposed(request)})
     if request.method == "POST" and form.is_valid():
-        shown = _shown(request, now)
-        changes = {name: form.cleaned_data[name] for name in now if _text(form.cleaned_data[name]) != shown[name]}
+        changes = form.changed({name: form.cleaned_data[name] for name in now})
         if not changes:
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_settings", caller.organisation.id, instance.id)
@@ -275,29 +279,11 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "tab": "settings",
         "form": form,
         "scheduled": scheduled.order_by(waiting_first, "-created_at")[: scheduling.MOST_WAITING],
-        "shown": json.dumps(_shown(request, now)),
         "price_of": instance,
         "price_now": _price_of(caller, now),
         **_estimate(caller, form, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
-
-
-def _shown(request: HttpRequest, now: Mapping[str, Any]) -> dict[str, str]:
-    """What the page had in its fields when it was opened: what differs from it was changed by whoever saves.
-
-    What is there now may have been changed by others, whom a page that was opened earlier does not take it back from.
-    """
-    texts = {name: _text(value) for name, value in now.items()}
-    try:
-        told = json.loads(request.POST.get("shown", "{}"))
-    except (ValueError, RecursionError):
-        return texts
-    return texts | {name: told[name] for name in texts if isinstance(told, dict) and isinstance(told.get(name), str)}
-
-
-def _text(value: Any) -> str:
-    return json.dumps(_plain(value), sort_keys=True, default=str)
 
 
 def _proposed(request: HttpRequest) -> dict[str, Any]:
@@ -307,7 +293,7 @@ def _proposed(request: HttpRequest) -> dict[str, Any]:
         with suppress(ValueError):
             size = float(request.GET.get(name, ""))
             if not validation.RULES[name](size):
-                found[name] = _plain(size)
+                found[name] = plain(size)
     return found
 
 
@@ -359,16 +345,17 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     form = InstanceConfigForm(request.POST or None, instance=instance)
     if request.method == "POST" and form.is_valid():
-        if not form.changes:
+        changes = form.changes
+        if not changes:
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_config", caller.organisation.id, instance.id)
         try:
-            caller.limits.admit_config(form.changes)
+            caller.limits.admit_config(changes)
             purchases.instance_change(
                 organisation=caller.organisation,
                 actor=caller.actor,
                 instance_id=instance.id,
-                changes={"config": form.changes},
+                changes={"config": changes},
             )
         except SluiceError as error:
             form.refuse(error)
@@ -436,14 +423,9 @@ def _last(caller: Caller, instance: Instance) -> Operation | None:
     return rows.order_by(running, "-created_at").first()
 
 
-def _plain(value: Any) -> Any:
-    """20 for 20.0, as a person writes it."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _sizes_now(instance: Instance) -> dict[str, Any]:
     """The name as well: all that the form of settings has."""
-    return {name: _plain(getattr(instance, name)) for name in InstanceSettingsForm.base_fields}
+    return {name: plain(getattr(instance, name)) for name in InstanceSettingsForm.base_fields}
 
 
 def _estimate(caller: Caller, form: InstanceSettingsForm, otherwise: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.accounts.scopes import TOPICS
 from controlplane.console import contents
 from controlplane.console.forms.messages import MessagesForm, RecordsDeletionForm, TestMessageForm
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import BandwidthUsedUp, Forbidden, Invalid, SluiceError, Unavailable
@@ -228,14 +229,20 @@ def new(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> H
     form = TestMessageForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            written = services.message_produce(**caller.place(instance.id), topic=topic, **form.message())
+            where = made_once(request, caller, form, lambda: _written(caller, instance.id, topic, form))
         except SluiceError as error:
             form.refuse(error)
         else:
-            notices.success(request, f"The message is at offset {written.offset} of partition {written.partition}.")
+            notices.success(request, where)
             return redirect("console:topic_messages", caller.organisation.id, instance.id, topic)
     context = {**_frame(instance, topic), "form": form}
     return render(request, "console/topic_message_new.html", context, status=422 if form.errors else 200)
+
+
+def _written(caller: Caller, instance_id: str, topic: str, form: TestMessageForm) -> str:
+    """Where the message is, in a sentence. Raises SluiceError."""
+    written = services.message_produce(**caller.place(instance_id), topic=topic, **form.message())
+    return f"The message is at offset {written.offset} of partition {written.partition}."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -199,14 +199,17 @@ def note(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> 
     view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
     form = TopicNoteForm(request.POST or None, note=view.note)
     if request.method == "POST" and form.is_valid():
+        changes = form.changes
+        if not changes:
+            messages.info(request, "Nothing was changed.")
+            return redirect("console:topic", caller.organisation.id, instance.id, topic)
         try:
             services.topic_note_set(
                 organisation=caller.organisation,
                 actor=caller.actor,
                 instance_id=instance.id,
                 name=topic,
-                note=form.cleaned_data["note"],
-                tags=form.cleaned_data["tags"],
+                **changes,
             )
         except SluiceError as error:
             form.refuse(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,6 +82,11 @@ def text_of(response: HttpResponse) -> str:
     body = re.sub(r"<(script|template|svg)\b.*?</\1>", " ", response.content.decode(), flags=re.DOTALL)
     body = re.sub(r"<[^>]+>", " ", body)
     return re.sub(r"\s+", " ", body.replace("&#x27;", "'").replace("&quot;", '"').replace("&amp;", "&"))
+
+
+def shown_by(response: HttpResponse) -> dict[str, str]:
+    """What a page that was opened sends along with its form, so that it takes nothing back from others."""
+    return {"shown": unescape(re.search(r'name="shown" value="([^"]*)"', response.content.decode())[1])}
 
 
 def problem_beside(response: HttpResponse, field: str) -> str:

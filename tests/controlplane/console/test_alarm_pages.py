@@ -26,7 +26,7 @@ from tests.controlplane.alarms.rows import (
     throttled,
 )
 
-from .conftest import problem_beside, text_of
+from .conftest import problem_beside, shown_by, text_of
 
 ROWS = "a test"
 FORM = {
@@ -113,6 +113,61 @@ def test_one_alarm_its_history_and_its_rule(at_alice, at, instance):
     assert "The rule was changed" in text_of(page)
     row = Alarm.objects.unscoped(ROWS).get()
     assert (row.name, row.duration_s, row.receivers) == ("disk", 0, [])
+
+
+@pytest.fixture
+def opened(at_alice, at, instance):
+    """A colleague changes the alarm once its page was opened; then the form is sent with what is changed here."""
+
+    def opened(theirs, **ours):
+        ann, bob, eve = (receiver_row(instance, f"rcv-00000000000{n}", name=f"receiver {n}").pk for n in (1, 2, 3))
+        people = {"ann": ann, "bob": bob, "eve": eve}
+        named = lambda fields: {  # noqa: E731
+            name: [people[each] for each in value] if name == "receivers" else value for name, value in fields.items()
+        }
+        alarm = alarm_row(instance, name="storage", threshold=90.0, duration_s=150, repeat_s=3600, receivers=[ann])
+        page = shown_by(at_alice.get(f"{at}/alarms/{alarm.id}"))
+        before = FORM | {"receivers": [ann]}
+        at_alice.post(f"{at}/alarms/{alarm.id}", before | named(theirs) | page)
+        answer = at_alice.post(f"{at}/alarms/{alarm.id}", before | named(ours) | page, follow=True)
+        alarm.refresh_from_db()
+        return alarm, answer, people
+
+    return opened
+
+
+def test_a_page_that_was_opened_earlier_takes_nothing_back(opened):
+    alarm, page, people = opened(
+        {"threshold": "95", "repeat_s": "0", "receivers": ["ann", "bob"]},
+        name="disk",
+        comparison="above",
+        receivers=["eve"],
+    )
+    assert "The rule was changed." in text_of(page)
+    assert (alarm.name, alarm.comparison, alarm.threshold, alarm.repeat_s) == ("disk", "above", 95.0, None)
+    assert set(alarm.receivers) == {people["bob"], people["eve"]}
+
+
+def test_a_threshold_is_not_set_for_what_a_colleague_watches_meanwhile(opened):
+    """95 of % is no 95 of milliseconds."""
+    alarm, page, _ = opened({"watch": "produce_p99_ms", "threshold": "200"}, threshold="95")
+    assert page.status_code == 422
+    assert "Somebody else has changed what the alarm watches. Load the page again" in text_of(page)
+    assert (alarm.watch, alarm.threshold) == ("produce_p99_ms", 200.0)
+
+
+def test_what_has_nothing_to_do_with_what_is_watched_is_changed_all_the_same(opened):
+    alarm, _, _ = opened({"watch": "produce_p99_ms", "threshold": "200"}, name="disk")
+    assert (alarm.name, alarm.watch, alarm.threshold) == ("disk", "produce_p99_ms", 200.0)
+
+
+def test_whoever_watches_something_else_sends_all_that_it_is_compared_with(opened):
+    alarm, _, _ = opened({"threshold": "95"}, watch="produce_p99_ms")
+    assert (alarm.watch, alarm.threshold) == ("produce_p99_ms", 90.0)
+
+
+def test_a_rule_that_is_saved_as_it_is_is_no_change(opened):
+    assert "Nothing was changed." in text_of(opened({})[1])
 
 
 def test_a_silence_is_begun_and_ended_and_an_alarm_deleted(at_alice, at, instance):

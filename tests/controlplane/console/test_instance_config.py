@@ -5,7 +5,7 @@ from __future__ import annotations
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
 
-from .conftest import problem_beside, text_of
+from .conftest import problem_beside, shown_by, text_of
 
 SAME = {"default_partitions": "3", "default_replication_factor": "3", "max_message_bytes": "1048588"}
 
@@ -38,6 +38,23 @@ def test_settings_show_the_defaults_and_a_change_is_on_its_way(at_alice, instanc
 def test_without_a_change_nothing_is_begun(at_alice, instance):
     assert post(at_alice, instance, **SAME).status_code == 302
     assert not Operation.objects.for_organisation(at_alice.organisation).filter(kind="instance.update").exists()
+
+
+def test_a_page_that_was_opened_earlier_takes_nothing_back(at_alice, alice, instance):
+    """A colleague changes one default meanwhile, and here another one is changed."""
+    shown = shown_by(at_alice.get(f"instances/{instance.id}/config"))
+    theirs = {"config": {"default_partitions": 12, "max_message_bytes": 2_097_152}}
+    assert alice.api.patch(f"/api/v1/instances/{instance.id}", theirs).status_code == 202
+    assert post(at_alice, instance, **SAME | {"default_replication_factor": "2"}, **shown).status_code == 302
+    instance.refresh_from_db()
+    assert instance.config == theirs["config"] | {"default_replication_factor": 2}
+
+
+def test_what_a_colleague_has_set_to_the_same_meanwhile_is_no_change(at_alice, alice, instance):
+    shown = shown_by(at_alice.get(f"instances/{instance.id}/config"))
+    alice.api.patch(f"/api/v1/instances/{instance.id}", {"config": {"default_partitions": 6}})
+    answer = at_alice.post(f"instances/{instance.id}/config", SAME | {"default_partitions": "6"} | shown, follow=True)
+    assert "Nothing was changed." in text_of(answer)
 
 
 def test_everything_that_is_wrong_is_said_beside_its_field_at_once(at_alice, instance):

@@ -14,7 +14,7 @@ from controlplane.topics.models import TopicNote
 from tests.controlplane.conftest import run_to_the_end
 from tests.controlplane.fakes import FakeGroup
 
-from .conftest import problem_beside, text_of
+from .conftest import problem_beside, shown_by, text_of
 
 HTMX = {"headers": {"HX-Request": "true"}}
 
@@ -109,6 +109,22 @@ class TestNotes:
         row = TopicNote.objects.unscoped("a test").get()
         assert row.tags == ["billing", "prod"]
         assert 'value="billing, prod"' in at_alice.get(f"{path}/topics/orders/note").content.decode()
+
+    def test_a_page_that_was_opened_earlier_takes_nothing_back(self, at_alice, path):
+        """A colleague adds a tag meanwhile and writes the note anew; here a tag is taken out and one is added."""
+        note = f"{path}/topics/orders/note"
+        at_alice.post(note, {"note": "ask\nbilling", "tags": "old, prod"})
+        shown = shown_by(at_alice.get(note))
+        at_alice.post(note, {"note": "ask payments", "tags": "old, pci, prod"} | shown)
+        at_alice.post(note, {"note": "ask\r\nbilling", "tags": "eu, prod"} | shown)
+        row = TopicNote.objects.unscoped("a test").get()
+        assert (row.text, row.tags) == ("ask payments", ["eu", "pci", "prod"])
+
+    def test_a_note_that_is_saved_as_it_is_is_no_change(self, at_alice, path):
+        body = {"note": "ask\r\nbilling", "tags": "prod"}
+        at_alice.post(f"{path}/topics/orders/note", body)
+        page = at_alice.post(f"{path}/topics/orders/note", body, follow=True)
+        assert "Nothing was changed." in text_of(page)
 
     def test_lists_are_narrowed_by_tag_and_searched_by_it(self, at_alice, path):
         at_alice.post(f"{path}/topics/orders/note", {"note": "", "tags": "billing"})

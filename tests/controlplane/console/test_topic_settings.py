@@ -8,7 +8,7 @@ from controlplane.core.errors import Invalid
 from controlplane.core.models import AuditEntry
 from controlplane.topics import services
 
-from .conftest import problem_beside, text_of
+from .conftest import problem_beside, shown_by, text_of
 
 EMPTY = dict.fromkeys(["retention_h", "retention_gib", "cleanup_policy", "min_insync_replicas", "max_message_kib"], "")
 
@@ -122,6 +122,46 @@ def test_nothing_changed_is_said(save):
     answer = save()
     assert answer.status_code == 422
     assert "Nothing was changed: the topic is like this already." in text_of(answer)
+
+
+@pytest.fixture
+def meanwhile(save, at_alice, instance):
+    """The page is opened, then a colleague changes the topic; the form of the page that was opened."""
+
+    def meanwhile(**theirs):
+        shown = shown_by(at_alice.get(f"instances/{instance.id}/topics/orders/settings"))
+        assert save(**theirs, confirmed="on").status_code == 302
+        return lambda **fields: save(**fields, **shown)
+
+    return meanwhile
+
+
+def test_a_page_that_was_opened_earlier_takes_nothing_back_and_asks_for_no_confirmation(meanwhile, admin, physical):
+    """A colleague keeps records longer and adds partitions; here only the largest batch is changed."""
+    late = meanwhile(retention_h="720", cleanup_policy="compact,delete", partitions="6")
+    assert late(max_message_kib="2048").status_code == 302
+    assert admin.configs[physical]["retention.ms"] == str(720 * 3_600_000)
+    assert admin.configs[physical]["cleanup.policy"] == "compact,delete"
+    assert admin.configs[physical]["max.message.bytes"] == "2097152"
+
+
+def test_what_is_lost_is_told_by_what_is_in_force_and_not_by_what_the_page_had_shown(meanwhile):
+    late = meanwhile(retention_h="720")
+    assert "Confirm this" in problem_beside(late(retention_h="72"), "confirmed"), "more than 48, less than 720"
+    assert late(retention_h="72", confirmed="on").status_code == 302
+
+
+def test_a_page_that_comes_back_still_knows_what_it_had_shown(meanwhile, save, admin, physical):
+    refused = meanwhile(retention_h="720")(max_message_kib="0")
+    assert refused.status_code == 422
+    assert save(max_message_kib="2048", **shown_by(refused)).status_code == 302
+    assert admin.configs[physical]["retention.ms"] == str(720 * 3_600_000)
+
+
+def test_fewer_partitions_than_a_colleague_has_made_are_refused_only_to_whoever_asks_for_them(meanwhile):
+    late = meanwhile(partitions="6")
+    assert "The topic has 6" in problem_beside(late(partitions="5", confirmed="on"), "partitions")
+    assert "Nothing was changed" in text_of(late())
 
 
 def test_a_viewer_sees_no_form(at_viewer, instance, physical):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from rest_framework.test import APIClient
 
 from controlplane.accounts.models import ApiKey
@@ -15,6 +16,7 @@ from controlplane.idempotency import services
 from controlplane.idempotency.models import RepeatableCall
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance
+from tests.controlplane.alarms.rows import alarm_row
 from tests.controlplane.conftest import WANTED, client_of
 from tests.controlplane.test_instances_api import URL, problem
 
@@ -82,6 +84,54 @@ def test_every_kind_of_change_is_repeatable(alice, instance):
         assert [answer.status_code for answer in answers] == [status, status], (method, path, answers[1].content)
         assert answers[0].content == answers[1].content
         assert answers[1]["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("put", "/whitelist", {"cidrs": ["10.0.0.0/8"]}),
+        ("patch", "/alarms/alm-000000000001", {"threshold": 70}),
+    ],
+)
+def test_a_repeated_answer_has_the_etag_with_which_its_client_goes_on(alice, instance, method, path, body):
+    alarm_row(instance, "alm-000000000001")
+    url, change = f"{URL}/{instance.id}{path}", getattr(alice.api, method)
+    first, again = (change(url, body, **KEY) for _ in range(2))
+    assert again["ETag"] == first["ETag"]
+    assert change(url, body, HTTP_IF_MATCH=again["ETag"]).status_code == 200
+    problem(change(url, body, HTTP_IF_MATCH='"of another day"'), 412, "precondition_failed")
+
+
+def test_a_repeated_answer_has_no_etag_where_the_first_had_none(alice, brokers):
+    first, again = (alice.api.post(URL, WANTED, **KEY) for _ in range(2))
+    assert "ETag" not in first
+    assert "ETag" not in again
+
+
+def test_a_repeated_answer_without_a_body_says_no_type_of_one(alice, instance):
+    alice.api.post(f"{URL}/{instance.id}/topics", {"name": "orders", "partitions": 1})
+    first, again = (alice.api.delete(f"{URL}/{instance.id}/topics/orders", **KEY) for _ in range(2))
+    for answer in (first, again):
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert "Content-Type" not in answer
+
+
+def test_what_was_kept_before_etags_were_is_answered_without_one(alice, instance):
+    url = f"{URL}/{instance.id}/whitelist"
+    alice.api.put(url, {"cidrs": ["10.0.0.0/8"]}, **KEY)
+    calls().update(etag="")
+    assert "ETag" not in alice.api.put(url, {"cidrs": ["10.0.0.0/8"]}, **KEY)
+
+
+def test_a_call_is_answered_though_its_answer_could_not_be_kept(alice, brokers, monkeypatch):
+    def away(_claim):
+        raise OperationalError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(services, "_row", away)
+        assert alice.api.post(URL, WANTED, **KEY).status_code == 202
+    problem(alice.api.post(URL, WANTED, **KEY), 409, "idempotency_in_progress")
+    assert count() == 1
 
 
 def test_a_key_is_the_callers_own(alice, bob, charlie, brokers):

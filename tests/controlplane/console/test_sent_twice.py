@@ -1,0 +1,270 @@
+"""A form that makes something, sent twice: by a double click, or by a reload after a time-out. It is made once."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from http import HTTPStatus
+from uuid import uuid4
+
+import pytest
+
+from controlplane.admission import purchases
+from controlplane.alarms.models import Alarm
+from controlplane.console import once
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import PriceUnconfirmed
+from controlplane.core.models import Operation
+from controlplane.idempotency.models import RepeatableCall
+from controlplane.instances.models import Instance
+
+from .conftest import text_of
+from .test_alarm_pages import FORM as ALARM
+from .test_dangerous_pages import PASSWORD, carried, is_asked
+from .test_instance_pages import SIZES
+
+ROWS = "a test"
+NEW = "instances/new"
+BOUGHT = SIZES | {"whitelist": "10.0.0.0/8\n127.0.0.1"}
+TWICE = "The form was sent more than once; it was carried out once."
+
+
+def token_of(page) -> str:
+    """What the form that was opened is sent with."""
+    return re.search(r'name="once" value="([^"]+)"', page.content.decode())[1]
+
+
+@pytest.fixture
+def opened(at_alice):
+    return BOUGHT | {"once": token_of(at_alice.get(NEW))}
+
+
+def instances():
+    return Instance.objects.unscoped(ROWS)
+
+
+def calls():
+    return RepeatableCall.objects.unscoped(ROWS)
+
+
+# --- an instance ------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_form_twice_buys_one_instance_and_leads_to_it_both_times(at_alice, brokers, opened):
+    first, second = (at_alice.post(NEW, opened) for _ in range(2))
+    made = instances().get()
+    assert first["Location"] == second["Location"] == at_alice.address(f"instances/{made.id}")
+    assert Operation.objects.for_organisation(at_alice.organisation).filter(kind="instance.create").count() == 1
+    assert TWICE in text_of(at_alice.client.get(second["Location"]))
+
+
+def test_whoever_sends_it_once_is_told_nothing_of_that(at_alice, brokers, opened):
+    assert TWICE not in text_of(at_alice.post(NEW, opened, follow=True))
+
+
+def test_months_in_advance_are_paid_once(at_alice, brokers, opened):
+    for _ in range(2):
+        assert at_alice.post(NEW, opened | {"prepaid_months": "1", "prepaid_at_end": "expire"}).status_code == 302
+    assert instances().count() == 1
+
+
+def test_each_page_that_is_opened_buys_an_instance_of_its_own(at_alice, brokers):
+    for _ in range(2):
+        assert at_alice.post(NEW, BOUGHT | {"once": token_of(at_alice.get(NEW))}).status_code == 302
+    assert instances().count() == 2
+
+
+@pytest.mark.parametrize("token", [{}, {"once": ""}, {"once": "none of ours"}, {"once": "x" * 5000}])
+def test_a_form_without_a_token_is_carried_out_and_has_one_when_it_comes_back(at_alice, brokers, token):
+    refused = at_alice.post(NEW, BOUGHT | token | {"partitions": "0"})
+    assert refused.status_code == 422
+    again = BOUGHT | {"once": token_of(refused)}
+    for sent in (BOUGHT | token, again, again):
+        assert at_alice.post(NEW, sent).status_code == 302
+    assert instances().count() == 2
+
+
+def test_what_was_refused_is_mended_and_sent_again_with_the_token_that_it_had(at_alice, brokers, opened, monkeypatch):
+    wrong = at_alice.post(NEW, opened | {"partitions": "0"})
+    assert (wrong.status_code, token_of(wrong)) == (422, opened["once"])
+
+    def dear(**_members):
+        raise PriceUnconfirmed("that is a lot")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(purchases, "instance_buy", dear)
+        refused = at_alice.post(NEW, opened)
+    assert (refused.status_code, token_of(refused)) == (422, opened["once"])
+    for _ in range(2):
+        assert at_alice.post(NEW, opened | {"confirm_price": "on"}).status_code == 302
+    assert instances().count() == 1
+
+
+def test_a_token_is_of_whoever_sends_it(at_alice, at_bob, brokers, opened):
+    first, his = at_alice.post(NEW, opened), at_bob.post(NEW, opened)
+    assert his.status_code == 302
+    assert his["Location"] != first["Location"]
+
+
+def test_the_page_that_asks_who_it_is_comes_between_and_the_form_still_buys_once(
+    at_alice, alice, brokers, opened, monkeypatch
+):
+    alice.user.set_password(PASSWORD)
+    alice.user.save()
+    at_alice.client.force_login(alice.user)
+    later = SYSTEM_CLOCK.now() + timedelta(minutes=15)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "controlplane.console.proof.SYSTEM_CLOCK", type("Later", (), {"now": staticmethod(lambda: later)})
+        )
+        sent = opened | {"prepaid_months": "1"}
+        asked = at_alice.post(NEW, sent)
+        assert is_asked(asked)
+        proved = at_alice.post(NEW, carried(asked) | {"proof": PASSWORD})
+        assert proved.status_code == HTTPStatus.FOUND
+        assert at_alice.post(NEW, carried(asked) | {"proof": PASSWORD})["Location"] == proved["Location"]
+        assert at_alice.post(NEW, carried(asked))["Location"] == proved["Location"], "and without the password"
+    assert instances().count() == 1
+
+
+# --- where it is not certain what became of the first ----------------------------------------------------------------
+
+
+def test_other_values_under_the_same_token_are_refused_and_bought_when_they_are_sent_again(at_alice, brokers, opened):
+    """Whoever goes back and types another name may want another instance, or has not seen that there is one."""
+    at_alice.post(NEW, opened)
+    refused = at_alice.post(NEW, opened | {"name": "other"})
+    assert refused.status_code == 422
+    assert "This form was sent before with other values" in text_of(refused)
+    assert instances().count() == 1
+    again = opened | {"name": "other", "once": token_of(refused)}
+    assert at_alice.post(NEW, again).status_code == 302
+    assert set(instances().values_list("name", flat=True)) == {"events", "other"}
+
+
+def test_one_whose_server_died_is_not_bought_again_before_somebody_has_looked(at_alice, brokers, opened, monkeypatch):
+    class Died(BaseException):
+        pass
+
+    def dies(**_members):
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(purchases, "instance_buy", dies)
+        with pytest.raises(Died):
+            at_alice.post(NEW, opened)
+    calls().update(created_at=SYSTEM_CLOCK.now() - timedelta(minutes=5))
+    page = at_alice.post(NEW, opened)
+    assert page.status_code == 422
+    assert "whether it was carried out is not known: look before you send it again." in text_of(page)
+    assert instances().count() == 0
+    assert at_alice.post(NEW, opened | {"once": token_of(page)}).status_code == 302
+
+
+def test_whoever_has_another_role_meanwhile_is_told_to_look(at_alice, bob, at_bob, brokers, opened):
+    at_bob.post(NEW, opened)
+    bob.user.memberships.update(role="owner")
+    page = at_bob.post(NEW, opened)
+    assert "when you had another role" in text_of(page)
+    assert instances().count() == 1
+    assert token_of(page) != opened["once"]
+
+
+# --- while the first is under way -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def meanwhile(at_alice, brokers, opened, monkeypatch):
+    """The second click while the first is being carried out; what it was answered, and for how long it has waited."""
+    buy, answers, slept = purchases.instance_buy, [], []
+
+    class Clock:
+        now = staticmethod(SYSTEM_CLOCK.now)
+        sleep = staticmethod(slept.append)
+
+    def slow(**members):
+        if not answers:
+            answers.append(at_alice.post(NEW, opened))
+        return buy(**members)
+
+    monkeypatch.setattr(once, "SYSTEM_CLOCK", Clock)
+    monkeypatch.setattr(purchases, "instance_buy", slow)
+    return answers, slept
+
+
+def test_one_that_takes_long_is_told_of_and_bought_once(at_alice, opened, meanwhile):
+    answers, slept = meanwhile
+    assert at_alice.post(NEW, opened).status_code == 302
+    (second,) = answers
+    assert second.status_code == 422
+    assert "This form was sent before and is still being carried out" in text_of(second)
+    assert slept == [once.EVERY_S] * once.MOST_LOOKS
+    assert token_of(second) == opened["once"], "sent again, it leads to what the first made"
+    assert instances().count() == 1
+
+
+def test_the_second_waits_for_the_first_and_leads_to_what_it_has_made(at_alice, brokers, opened, monkeypatch):
+    """The first is on another server; it ends while the second waits."""
+    at_alice.post(NEW, opened)
+    made = instances().get()
+    calls().update(status=None, body="")
+
+    class Clock:
+        now = staticmethod(SYSTEM_CLOCK.now)
+
+        @staticmethod
+        def sleep(_seconds):
+            calls().update(status=200, body=made.id)
+
+    monkeypatch.setattr(once, "SYSTEM_CLOCK", Clock)
+    assert at_alice.post(NEW, opened)["Location"] == at_alice.address(f"instances/{made.id}")
+    assert instances().count() == 1
+
+
+def test_the_second_does_it_where_the_first_was_refused_meanwhile(at_alice, brokers, opened, monkeypatch):
+    at_alice.post(NEW, opened)
+    calls().update(status=None)
+
+    class Clock:
+        now = staticmethod(SYSTEM_CLOCK.now)
+        sleep = staticmethod(lambda _seconds: calls().delete())
+
+    monkeypatch.setattr(once, "SYSTEM_CLOCK", Clock)
+    assert at_alice.post(NEW, opened).status_code == 302
+    assert instances().count() == 2
+
+
+# --- a message, an alarm ----------------------------------------------------------------------------------------------
+
+
+def test_the_same_message_twice_is_one_record_and_both_times_it_is_said_where(at_alice, instance, admin):
+    topic = f"instances/{instance.id}/topics/orders"
+    at_alice.post(
+        f"instances/{instance.id}/new-topic", {"name": "orders", "partitions": "3", "replication_factor": "1"}
+    )
+    sent = {"value": "x", "partition": "1", "once": token_of(at_alice.get(f"{topic}/messages/new"))}
+    for _ in range(2):
+        page = at_alice.post(f"{topic}/messages/new", sent, follow=True)
+        assert "The message is at offset 0 of partition 1." in text_of(page)
+    assert TWICE in text_of(page)
+    physical = f"{instance.id.removeprefix('ins-')}.orders"
+    assert len(admin.groups.logs[physical, 1][1]) == 1
+
+
+def test_the_same_alarm_twice_is_one_alarm(at_alice, instance):
+    path = f"instances/{instance.id}/new-alarm"
+    sent = ALARM | {"once": token_of(at_alice.get(path))}
+    for _ in range(2):
+        page = at_alice.post(path, sent, follow=True)
+        assert "storage is looked at within 30 seconds" in text_of(page)
+    assert Alarm.objects.unscoped(ROWS).count() == 1
+
+
+def test_a_token_is_of_the_page_that_it_was_opened_on(at_alice, instance):
+    path = f"instances/{instance.id}/new-alarm"
+    sent = {"once": str(uuid4())}
+    at_alice.post(path, ALARM | sent)
+    page = at_alice.post(NEW, BOUGHT | sent)
+    assert "This form was sent before with other values" in html.unescape(text_of(page))
+    assert instances().count() == 1
