@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -58,7 +59,7 @@ def longest_stuck(looks: Iterable[Look]) -> Stuck:
 
 
 def judged(looks: Iterable[Look], partitions: int, most_s: float) -> Iterator[str]:
-    """What is wrong: an offset that was stuck for more than `most_s`, a partition that nobody could look at."""
+    """What is wrong: an offset that was stuck for more than `most_s`, a partition that nobody could look at for as long."""
     known = list(looks)
     found = longest_stuck(known)
     if found.seconds > most_s:
@@ -66,8 +67,13 @@ def judged(looks: Iterable[Look], partitions: int, most_s: float) -> Iterator[st
             f"partition {found.partition}: the last stable offset stood at {found.offset} for {found.seconds:.1f} s, "
             f"and may for {most_s:.0f}"
         )
-    for index in sorted(set(range(partitions)) - {look.partition for look in known}):
-        yield f"partition {index}: nobody saw its last stable offset"
+    for index in range(partitions):
+        times = [look.at_s for look in known if look.partition == index]
+        blind_s = max((later - earlier for earlier, later in pairwise(times)), default=0.0)
+        if not times:
+            yield f"partition {index}: nobody saw its last stable offset"
+        elif blind_s > most_s:
+            yield f"partition {index}: nobody saw its last stable offset for {blind_s:.1f} s"
 
 
 class Stability(threading.Thread):
@@ -78,35 +84,47 @@ class Stability(threading.Thread):
         self.looks: list[Look] = []
         self._topic, self._partitions = topic, partitions
         self._over = threading.Event()
-        self._all, self._committed = (_asker(bootstrap, level) for level in ("read_uncommitted", "read_committed"))
+        self._bootstrap = bootstrap
 
     def run(self) -> None:
+        askers = _askers(self._bootstrap)
         while not self._over.wait(EVERY_S):
             for index in range(self._partitions):
                 try:
-                    self.looks.append(self._look(index))
+                    self.looks.append(self._look(askers, index))
                 except KafkaException:
-                    continue
+                    _close(askers)  # one that is assigned nothing does not look again for partitions that it has lost
+                    askers = _askers(self._bootstrap)
+        _close(askers)
 
-    def _look(self, index: int) -> Look:
+    def _look(self, askers: tuple[Consumer, Consumer], index: int) -> Look:
         place = TopicPartition(self._topic, index)
-        end, stable = (
-            consumer.get_watermark_offsets(place, ANSWERED_WITHIN_S, cached=False)[1]
-            for consumer in (self._all, self._committed)
-        )
+        end, stable = (asker.get_watermark_offsets(place, ANSWERED_WITHIN_S, cached=False)[1] for asker in askers)
         return Look(time.monotonic(), index, stable, end)
 
     def is_settled(self) -> bool:
         """Whether no transaction is open in any partition now. Raises KafkaException where somebody does not answer."""
-        looks = [self._look(index) for index in range(self._partitions)]
+        askers = _askers(self._bootstrap)
+        try:
+            looks = [self._look(askers, index) for index in range(self._partitions)]
+        finally:
+            _close(askers)
         return all(look.stable == look.end for look in looks)
 
     def stop(self) -> None:
         """Return when it has."""
         self._over.set()
         self.join(20)
-        self._all.close()
-        self._committed.close()
+
+
+def _askers(bootstrap: str) -> tuple[Consumer, Consumer]:
+    """Who is told of all that there is, and who of what is committed."""
+    return _asker(bootstrap, "read_uncommitted"), _asker(bootstrap, "read_committed")
+
+
+def _close(askers: tuple[Consumer, Consumer]) -> None:
+    for asker in askers:
+        asker.close()
 
 
 def _asker(bootstrap: str, level: str) -> Consumer:

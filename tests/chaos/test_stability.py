@@ -49,7 +49,7 @@ def test_each_partition_has_its_own_time():
 
 
 def test_what_was_stuck_for_too_long_is_wrong_and_so_is_what_nobody_saw():
-    rows = looks((0, 4, 6), (20, 4, 6))
+    rows = looks((0, 4, 6), (10, 4, 6), (20, 4, 6))
     assert list(judged(rows, 1, most_s=20)) == []
     assert list(judged(rows, 1, most_s=19.9)) == [
         "partition 0: the last stable offset stood at 4 for 20.0 s, and may for 20"
@@ -58,3 +58,9 @@ def test_what_was_stuck_for_too_long_is_wrong_and_so_is_what_nobody_saw():
         "partition 1: nobody saw its last stable offset",
         "partition 2: nobody saw its last stable offset",
     ]
+
+
+def test_what_nobody_saw_for_too_long_is_wrong_wherever_it_stood():
+    rows = looks((0, 4, 4), (5, 4, 4), (26, 9, 9))
+    assert list(judged(rows, 1, most_s=21)) == []
+    assert list(judged(rows, 1, most_s=20)) == ["partition 0: nobody saw its last stable offset for 21.0 s"]
