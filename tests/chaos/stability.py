@@ -84,17 +84,17 @@ class Stability(threading.Thread):
         self.looks: list[Look] = []
         self._topic, self._partitions = topic, partitions
         self._over = threading.Event()
-        self._bootstrap = bootstrap
+        self._servers = bootstrap  # threads have a `_bootstrap` of their own
 
     def run(self) -> None:
-        askers = _askers(self._bootstrap)
+        askers = _askers(self._servers)
         while not self._over.wait(EVERY_S):
             for index in range(self._partitions):
                 try:
                     self.looks.append(self._look(askers, index))
                 except KafkaException:
                     _close(askers)  # one that is assigned nothing does not look again for partitions that it has lost
-                    askers = _askers(self._bootstrap)
+                    askers = _askers(self._servers)
         _close(askers)
 
     def _look(self, askers: tuple[Consumer, Consumer], index: int) -> Look:
@@ -104,7 +104,7 @@ class Stability(threading.Thread):
 
     def is_settled(self) -> bool:
         """Whether no transaction is open in any partition now. Raises KafkaException where somebody does not answer."""
-        askers = _askers(self._bootstrap)
+        askers = _askers(self._servers)
         try:
             looks = [self._look(askers, index) for index in range(self._partitions)]
         finally:
