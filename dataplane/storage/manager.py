@@ -329,20 +329,24 @@ class LogManager:
 
     # --- periodic work; the owner calls it ----------------------------------------------------------------------------
 
-    def apply_retention(self, high_watermark_of: Callable[[Log], int]) -> int:
+    def apply_retention(self, limit_of: Callable[[Log], int]) -> int:
         """Delete what is old or too much in every log, and forget producers long silent; returns the bytes freed."""
-        return sum(self.retain(log, high_watermark_of(log)) for log in self.logs())
+        return sum(self.retain(log, limit_of) for log in self.logs())
 
-    def retain(self, log: Log, high_watermark: int) -> int:
-        """The same for one log, as it may be done with a few in each turn."""
+    def retain(self, log: Log, limit_of: Callable[[Log], int]) -> int:
+        """The same for one log, as it may be done with a few in each turn.
+
+        `limit_of` says from which offset on all is kept. It may read the log and raise OSError, and is asked only where something
+        would go.
+        """
         if log.failed:
             return 0
         now_ms = self._clock.now_ms()
         producing.expire_producers(log, now_ms, self._config.settings.producer_id_expiration_ms)
         try:
-            return removing.apply_retention(log, now_ms, high_watermark)
+            return removing.apply_retention(log, now_ms, limit_of(log)) if removing.is_due(log, now_ms) else 0
         except OSError:
-            return 0  # it is marked; the partition's owner sees it at the next append
+            return 0  # a log that failed is marked, and the partition's owner sees it at the next append
 
 
 def _directory(home: str, key: Key) -> str:

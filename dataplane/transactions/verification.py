@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from dataplane.storage.checkpoints.transactions import Guard, Transactions
 
 VERSION = 4
+"""Of AddPartitionsToTxn: the lowest that brokers ask. In 5 nothing is another, and one of before would not know it."""
 TIMEOUT_S = 10.0
 PARTITIONS_PER_REQUEST = 200
 ADDED_WITHIN_S, PAUSE_S = 0.5, 0.01

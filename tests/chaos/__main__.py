@@ -6,6 +6,7 @@
     python -m tests.chaos --calibrate [--bug …] [--rounds 20]    whether planted bugs are caught, and by what
     python -m tests.chaos --failover 50       how long a partition takes nothing after its leader was killed, or stopped
     python -m tests.chaos --copy 1000000 --rounds 20     a topic is copied by transactions: each record once (`copying.py`)
+    python -m tests.chaos --copy 4000 --rounds 2 --plant "idle copiers"     which has to be found: exit code 1
     python -m tests.chaos --members 50       clients of three kinds in one group, killed (`members`)
 
 Progress while it runs, a table by kinds of faults at the end, figures in var/reports/chaos.json, written
@@ -59,9 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write("failover", figures)
         return 0
     if options.copy:
-        figures = copying.run(options.copy, options.rounds, plan.seed, say)
+        figures = copying.run(options.copy, options.rounds, plan.seed, say, options.plant)
         print(copying.table(figures))
-        _write("exactly-once", {"seed": plan.seed} | figures)
+        if options.plant is None:
+            _write("exactly-once", {"seed": plan.seed} | figures)
         return int(bool(figures["wrong"]))
     if options.members:
         figures = rounds.run(options.members, plan.seed, say)
@@ -98,6 +100,7 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Campaig
     parser.add_argument(
         "--copy", type=int, metavar="RECORDS", help="by transactions, while brokers and copiers are killed"
     )
+    parser.add_argument("--plant", choices=copying.PLANTS, help="with --copy: something that it has to find")
     parser.add_argument("--members", type=int, metavar="ROUNDS", help="of one group, by three kinds of clients")
     options = parser.parse_args(arguments)
     kinds = tuple(options.faults.split(",")) if options.faults else KINDS

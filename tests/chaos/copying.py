@@ -1,11 +1,18 @@
 """Exactly once, measured: copiers move a topic while brokers and copiers are killed, and a reader watches what is committed.
 
-    python -m tests.chaos --copy 1000000 --rounds 20 [--seed 7]
+    python -m tests.chaos --copy 1000000 --rounds 20 [--seed 7] [--plant "idle copiers"]
 
-In each round a broker or a copier gets SIGKILL and is started again: the leader of a partition, the coordinator of a copier's
-transactional id, that of their group, any broker, a copier, or a broker and a copier at once. When all is copied, the target at
-read_committed is compared with the source: in each partition the same records in the same order. The reader had the same
-sequence while it happened: it saw no record twice, and none out of order.
+In each round a portion of the records comes into the source, and while it is copied a broker or a copier gets SIGKILL and is
+started again: the leader of a partition, the coordinator of a copier's transactional id, that of their group, any broker, a
+copier, or a broker and a copier at once. When all is copied, the target at read_committed is compared with the source: in each
+partition the same records in the same order. The reader had the same sequence while it happened: it saw no record twice, and
+none out of order.
+
+Wrong is as well: a round whose fault met copiers with nothing to do, as it shows nothing; and a last stable offset that was stuck
+for longer than the transactions' time-out and ten seconds (`stability.py`).
+
+Each judgement can be seen to fail, by a plant: "idle copiers" has faults wait until all is copied, "a transaction that stays"
+is left open in the target by a stranger for longer than any may be.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +37,7 @@ from controlplane.stack.process import dies_with_parent
 from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
 from tests.chaos.copier import TRANSACTION_MS
+from tests.chaos.stability import Stability, judged, longest_stuck
 from tests.integration.clients import create_topic
 from tests.support.cluster import BROKERS, ProcessCluster
 from tests.support.waiting import wait_for
@@ -52,6 +61,9 @@ SETTINGS = {
 DONE_WITHIN_S = 180.0
 """After the last fault, and how long it may take that nothing new is committed: the copiers' transactions end by themselves
 after TRANSACTION_MS."""
+STUCK_S = TRANSACTION_MS / 1000 + 10
+"""How long a last stable offset may stand still below the end."""
+IDLE, STAYS = PLANTS = ("idle copiers", "a transaction that stays")
 
 
 class Copy:
@@ -85,10 +97,10 @@ class Copy:
 
     def _keep(self) -> None:
         while not self._is_over:
-            assert self._process.stdout is not None
-            for line in self._process.stdout:
-                self._counts[line.strip()[:80]] += 1
-            self._process.wait()
+            with self._process as process:  # waited for at the end, and its pipes closed
+                assert process.stdout is not None
+                for line in process.stdout:
+                    self._counts[line.strip()[:80]] += 1
             if not self._is_over:
                 self._process = self._start()
 
@@ -158,7 +170,21 @@ def take(consumer: Consumer, seen: list[list[int]]) -> int:
     return len(messages)
 
 
-def run(records: int, rounds: int, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+def portions(records: int, rounds: int) -> list[range]:
+    """What comes into the source in each round: all numbers, in order, about as many each time."""
+    bounds = [records * number // rounds for number in range(rounds + 1)]
+    return [range(*pair) for pair in pairwise(bounds)]
+
+
+def is_idle(released: int, committed: int, in_flight: int) -> bool:
+    """Whether the copiers have nothing more to do than what they have in their hands, `in_flight` records at most.
+
+    `committed` is what the reader has seen, which may be less than there is.
+    """
+    return released - committed <= in_flight
+
+
+def run(records: int, rounds: int, seed: int, say: Callable[[str], None], plant: str | None = None) -> dict[str, Any]:
     """The whole of it: figures, and what was wrong."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-copying-"))
     try:
@@ -166,18 +192,17 @@ def run(records: int, rounds: int, seed: int, say: Callable[[str], None]) -> dic
             tenant = cluster.tenant()
             create_topic(tenant, SOURCE, PARTITIONS)
             create_topic(tenant, TARGET, PARTITIONS)
-            _fill(tenant.bootstrap, records, say)
-            return _Copying(cluster, tenant, records, say).whole(rounds, random.Random(seed))
+            return _Copying(cluster, tenant, records, say, plant).whole(rounds, random.Random(seed))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fill(bootstrap: str, records: int, say: Callable[[str], None]) -> None:
+def _fill(bootstrap: str, numbers: range) -> None:
     refused: queue.Queue[str] = queue.Queue()
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "batch.num.messages": 20_000}
     )
-    for number in range(records):
+    for number in numbers:
         while True:
             try:
                 producer.produce(
@@ -193,37 +218,72 @@ def _fill(bootstrap: str, records: int, say: Callable[[str], None]) -> None:
     left = producer.flush(120)
     assert not left, f"{left} records of the source were not acknowledged"
     assert refused.empty(), refused.get()
-    say(f"{records:,} records are in the source")
+
+
+def _leave_open(bootstrap: str) -> Producer:
+    """A transaction in the target that readers wait behind, for as long as its producer is kept and longer than they may."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": "a-stranger",
+            "transaction.timeout.ms": int(1_000 * STUCK_S) + 15_000,
+        }
+    )
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(TARGET, b"-1", partition=0)
+    assert not producer.flush(60)
+    return producer
 
 
 class _Copying:
-    def __init__(self, cluster: ProcessCluster, tenant: Tenant, records: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: ProcessCluster, tenant: Tenant, records: int, say: Callable[[str], None], plant: str | None
+    ) -> None:
         self._cluster, self._tenant, self._records, self._say = cluster, tenant, records, say
+        self._plant = plant
         self._counts: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
+        self._wrong: list[str] = []
 
     def whole(self, rounds: int, choices: random.Random) -> dict[str, Any]:
-        watch = Watch(self._tenant.bootstrap)
+        bootstrap = self._tenant.bootstrap
+        watch, stability = Watch(bootstrap), Stability(bootstrap, TARGET, PARTITIONS)
         watch.start()
+        stability.start()
         size = max(20, min(1_000, self._records // (rounds * 60)))
         began = time.monotonic()
-        copies = [Copy(name, self._tenant.bootstrap, size, self._counts) for name in COPIERS]
+        stranger = _leave_open(bootstrap) if self._plant == STAYS else None
+        copies = [Copy(name, bootstrap, size, self._counts) for name in COPIERS]
         try:
-            wait_for(lambda: watch.count() > 0, 60, "the first record to be copied")
-            for number in range(1, rounds + 1):
+            for number, portion in enumerate(portions(self._records, rounds), 1):
                 kind = KINDS[(number - 1) % len(KINDS)]
+                self._release(portion, watch)
+                if is_idle(portion.stop, committed := watch.count(), size * len(COPIERS)):
+                    self._wrong.append(f"round {number}, {kind}: the copiers had nothing to do")
+                self._say(
+                    f"round {number} of {rounds}, {kind}: {committed:,} of {portion.stop:,} in the source are committed"
+                )
                 self._fault(kind, copies, choices)
                 self._faults[kind] += 1
-                self._say(f"round {number} of {rounds}, {kind}: {watch.count():,} of {self._records:,} are committed")
             self._until_all_is_copied(watch)
         finally:
             for copy in copies:
                 copy.stop()
         took_s = time.monotonic() - began
         # what the copiers that have just been stopped left open ends by itself: nothing of it may show
-        wait_for(self._is_stable, TRANSACTION_MS / 1000 + 30, "every transaction to have ended")
+        wait_for(stability.is_settled, TRANSACTION_MS / 1000 + 30, "every transaction to have ended")
+        del stranger
         watch.stop()
-        return self._figures(watch, took_s)
+        stability.stop()
+        return self._figures(watch, stability, took_s)
+
+    def _release(self, portion: range, watch: Watch) -> None:
+        """More comes into the source. Return when it is being copied."""
+        before = watch.count()
+        _fill(self._tenant.bootstrap, portion)
+        wanted = portion.stop if self._plant == IDLE else before + 1
+        wait_for(lambda: watch.count() >= wanted, DONE_WITHIN_S, "what came into the source to be copied")
 
     def _fault(self, kind: str, copies: list[Copy], choices: random.Random) -> None:
         if kind in ("copier", "broker and copier"):
@@ -262,24 +322,7 @@ class _Copying:
                 self._say(f"{count:,} of {self._records:,} are committed")
             time.sleep(2)
 
-    def _is_stable(self) -> bool:
-        """Whether the last stable offset is at the end of every partition: the offsets at both isolation levels are equal."""
-        ends = []
-        for level in ("read_committed", "read_uncommitted"):
-            consumer = Consumer(
-                {
-                    "bootstrap.servers": self._tenant.bootstrap,
-                    "group.id": "nobody",
-                    "isolation.level": level,
-                    "log_level": 0,
-                }
-            )
-            with contextlib.closing(consumer):
-                places = [TopicPartition(TARGET, index) for index in range(PARTITIONS)]
-                ends.append([consumer.get_watermark_offsets(place, 10, cached=False)[1] for place in places])
-        return ends[0] == ends[1]
-
-    def _figures(self, watch: Watch, took_s: float) -> dict[str, Any]:
+    def _figures(self, watch: Watch, stability: Stability, took_s: float) -> dict[str, Any]:
         again: list[list[int]] = [[] for _ in range(PARTITIONS)]
         consumer = reader(self._tenant.bootstrap)
         with contextlib.closing(consumer):
@@ -295,7 +338,13 @@ class _Copying:
             "records_per_s": round(self._records / took_s),
             "copiers": dict(self._counts),
             "longest_still_s": round(watch.longest_still_s, 1),
-            "wrong": [*_differences("then", watch.seen, wanted), *_differences("afterwards", again, wanted)],
+            "longest_stuck_s": round(longest_stuck(stability.looks).seconds, 1),
+            "wrong": [
+                *self._wrong,
+                *judged(stability.looks, PARTITIONS, STUCK_S),
+                *_differences("then", watch.seen, wanted),
+                *_differences("afterwards", again, wanted),
+            ],
         }
 
 
@@ -322,6 +371,7 @@ def table(figures: dict[str, Any]) -> str:
             f"faults: {faults}",
             f"copiers: {copiers}",
             f"the longest time in which nothing new was committed: {figures['longest_still_s']} s",
+            f"the longest time in which a last stable offset stood below the end: {figures['longest_stuck_s']} s",
             *(
                 figures["wrong"]
                 or ["each record is there once, in order, to whoever read then and to whoever reads now"]

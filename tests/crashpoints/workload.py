@@ -230,7 +230,9 @@ class Workload:
 
     def _retention(self) -> None:
         # What goes is already the log's to say while it goes: its start offset moves first.
-        self.manager.apply_retention(lambda log: log.end_offset - self.random.randint(0, 3))
+        for log in self.manager.logs():
+            limit = log.end_offset - self.random.randint(0, 3)  # drawn whether it is asked for or not: seeds are kept
+            self.manager.retain(log, lambda _, limit=limit: limit)
         for promises in self.promises.values():
             if promises[-1].is_alive and promises[-1].log is not None:
                 promises[-1].drop_front(promises[-1].log.start_offset)

@@ -1,4 +1,7 @@
-"""A mirror as a process between two instances, which are two clusters as far as it can tell: killed and started again."""
+"""A mirror as a process between two instances, which are two clusters as far as it can tell: killed and started again.
+
+In the clear, and where everybody logs in by TLS and has the rights of the runbook.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from dataplane.clients.cluster import Cluster
 from dataplane.clients.mirror.admin import configs_of, configure
 from dataplane.clients.producer import Producer, ProducerConfig, ProducerData
 from dataplane.clients.settings import ConnectionSettings, addresses
+from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
+from quota.contracts.users import UserSet
 from tests.integration.clients import (
     TIMEOUT_S,
     admin,
@@ -30,7 +35,9 @@ from tests.integration.clients import (
     read_all,
     take,
 )
+from tests.integration.test_tls import AUTHORITY, create, leaf, shows
 from tests.support.ports import free_port
+from tests.support.users import user
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.integration
@@ -40,13 +47,15 @@ ROOT = Path(__file__).parents[2]
 class Mirror:
     """The process."""
 
-    def __init__(self, folder, old, new, delivery="auto"):
+    def __init__(self, folder, old, new, delivery="auto", properties=None):
         self.port = free_port()
         self.file = folder / "mirror.toml"
         self.log = (folder / "mirror.log").open("ab")
         self.file.write_text(
             f'[target]\nname = "new"\nbootstrap = "{new.bootstrap}"\n'
+            f"{_table('target.properties', properties)}"
             f'[[sources]]\nname = "old"\nbootstrap = "{old.bootstrap}"\ntopics = ".*"\ngroups = ".*"\n'
+            f"{_table('sources.properties', properties)}"
             f'[mirror]\nsync_s = 0.3\ncheckpoint_s = 0.1\nmetrics_port = {self.port}\ncompression = "lz4"\n'
             f'delivery = "{delivery}"\n'
         )
@@ -83,15 +92,19 @@ class Mirror:
             return answer.read().decode()
 
 
+def _table(name, members):
+    return "".join([f"[{name}]\n", *(f'"{key}" = "{value}"\n' for key, value in (members or {}).items())])
+
+
 def ends(new_tenant, tmp_path, delivery="auto"):
     old, new = new_tenant(), new_tenant()
     return old, new, Mirror(tmp_path, old, new, delivery)
 
 
-def committed(tenant, topic, count):
+def committed(tenant, topic, count, **login):
     """What a reader at read_committed gets, by partition: so many messages, and no more."""
     found = defaultdict(list)
-    with consumer(tenant, "read-committed", isolation_level="read_committed") as reader:
+    with consumer(tenant, "read-committed", isolation_level="read_committed", **login) as reader:
         partitions = reader.list_topics(topic, TIMEOUT_S).topics[topic].partitions
         reader.assign([TopicPartition(topic, p, 0) for p in partitions])
         for message in take(reader, count, 60):
@@ -224,3 +237,98 @@ def test_a_second_one_of_the_same_names_ends_the_first(new_tenant, tmp_path):
         for each in (mirror, second):
             each.kill()
             each.log.close()
+
+
+# --- between ends where everybody logs in, by TLS, and has the rights of the runbook and no others -----------------------
+
+ALICE, MIRROR = user("alice", "pencil"), user("mirror", "brush")
+SECURED = {"security": "sasl_ssl", "mechanisms": ("SCRAM-SHA-512",)}
+TOPIC, GROUP, TRANSACTIONAL_ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
+AT_SOURCE = {TOPIC: "DESCRIBE DESCRIBE_CONFIGS READ", GROUP: "DESCRIBE"}
+AT_TARGET = {TOPIC: "CREATE ALTER ALTER_CONFIGS DESCRIBE READ WRITE", GROUP: "READ"}
+OF_ITS_IDS = Acl(
+    TRANSACTIONAL_ID, PatternType.PREFIXED, "sluice-mirror.", "User:mirror", "*", AclOperation.WRITE, Permission.ALLOW
+)
+
+
+def may(name, rights):
+    """Of everything."""
+    return [
+        Acl(kind, PatternType.LITERAL, "*", f"User:{name}", "*", AclOperation[operation], Permission.ALLOW)
+        for kind, operations in rights.items()
+        for operation in operations.split()
+    ]
+
+
+def secured(new_tenant, rights, *more):
+    """An instance where alice may all, and the mirror what is said."""
+    acls = [*may("alice", dict.fromkeys((TOPIC, GROUP, TRANSACTIONAL_ID), "ALL")), *may("mirror", rights), *more]
+    return new_tenant(
+        route=SECURED, users=UserSet(1, (ALICE, MIRROR)), certificates=shows(leaf()), acls=AclSet(1, tuple(acls))
+    )
+
+
+def logged_in(name, password):
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": name,
+        "sasl.password": password,
+    }
+
+
+@pytest.fixture
+def as_mirror(tmp_path):
+    """As whom it logs in at both ends."""
+    (tmp_path / "ca.pem").write_text(AUTHORITY.pem)
+    return logged_in("mirror", "brush") | {"ssl.ca.location": str(tmp_path / "ca.pem")}
+
+
+AS_ALICE = logged_in("alice", "pencil") | {"ssl.ca.pem": AUTHORITY.pem}
+
+
+def test_with_the_rights_of_the_runbook_it_copies_between_ends_where_everybody_logs_in(new_tenant, tmp_path, as_mirror):
+    old, new = secured(new_tenant, AT_SOURCE), secured(new_tenant, AT_TARGET, OF_ITS_IDS)
+    mirror = Mirror(tmp_path, old, new, "exactly_once", as_mirror)
+    create(old, "orders", **AS_ALICE)
+    sent = [b"%d" % number for number in range(200)]
+    produce(old, "orders", sent, **AS_ALICE)
+    place = [TopicPartition("orders", 0, 4), TopicPartition("orders", 1, 7)]
+    with consumer(old, "billing", **AS_ALICE) as reader:
+        reader.commit(offsets=place, asynchronous=False)
+    try:
+        mirror.start()
+        wait_for(lambda: mirror.says("compare")[0] == 0, 60, "the target to be equal")
+        with consumer(new, "billing", **AS_ALICE) as reader:
+            wait_for(lambda: committed_offsets(reader, place) == {0: 4, 1: 7}, 30, "the group's offsets")
+        copied = committed(new, "orders", len(sent), **AS_ALICE)
+        assert sorted(value for values in copied.values() for value in values) == sorted(sent)
+        assert mirror.stop() == 0
+        said = Path(mirror.log.name).read_text()
+        assert "exactly once" in said
+        assert "AUTHORIZATION_FAILED" not in said
+    finally:
+        mirror.kill()
+        mirror.log.close()
+
+
+@pytest.mark.parametrize(
+    ("rights", "more", "said"),
+    [
+        (AT_TARGET, (), "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+        (AT_TARGET | {TOPIC: "CREATE DESCRIBE READ"}, (OF_ITS_IDS,), "TOPIC_AUTHORIZATION_FAILED"),
+    ],
+)
+def test_a_right_that_it_lacks_is_said_and_nothing_is_copied(new_tenant, tmp_path, as_mirror, rights, more, said):
+    old, new = secured(new_tenant, AT_SOURCE), secured(new_tenant, rights, *more)
+    mirror = Mirror(tmp_path, old, new, "exactly_once", as_mirror)
+    create(old, "orders", **AS_ALICE)
+    produce(old, "orders", [b"one"], **AS_ALICE)
+    create(new, "orders", **AS_ALICE)
+    try:
+        mirror.start()
+        wait_for(lambda: said in Path(mirror.log.name).read_text(), 40, "it to be said")
+        assert committed(new, "orders", 0, **AS_ALICE) == {}
+    finally:
+        mirror.kill()
+        mirror.log.close()

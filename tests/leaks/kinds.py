@@ -65,7 +65,9 @@ BY_FIELD: Mapping[tuple[str, str], Kind] = {
     ("ScramCredentialUpsertion", "name"): Kind.USER,
     ("SaslAuthenticateRequest", "auth_bytes"): Kind.LOGIN,
     ("ConsumerGroupHeartbeatRequest", "instance_id"): Kind.GROUP_INSTANCE,
-    ("ConsumerGroupHeartbeatRequest", "subscribed_topic_regex"): Kind.TOPIC,  # a name is a pattern that matches itself
+    # a name is a pattern that matches itself
+    ("ConsumerGroupHeartbeatRequest", "subscribed_topic_regex"): Kind.TOPIC,
+    ("ListTransactionsRequest", "transactional_id_pattern"): Kind.TRANSACTIONAL_ID,
 }
 
 BY_NAME: Mapping[str, Kind] = {

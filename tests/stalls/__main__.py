@@ -45,7 +45,7 @@ QUICK = (
     "tenant API_VERSIONS v4 flat alone",
     "tenant METADATA v12 wide alone",
     "tenant OFFSET_FETCH v9 wide crowd",
-    "tenant FIND_COORDINATOR v4 wide pipelined",
+    "tenant FIND_COORDINATOR v6 wide pipelined",
     "tenant CREATE_TOPICS v7 wide alone",
     "tenant METADATA v10 of everything, 100 connections pipelined",
     "tenant LIST_OFFSETS v0 one partition 19,000 times",

@@ -63,6 +63,7 @@ VALUES: Mapping[tuple[str, str], Any] = {
     ("ConsumerGroupHeartbeatRequest", "subscribed_topic_regex"): None,
     ("ConsumerGroupHeartbeatRequest", "server_assignor"): None,
     ("ConsumerGroupHeartbeatRequest", "topic_partitions"): (),
+    ("ListTransactionsRequest", "transactional_id_pattern"): None,
     ("JoinGroupRequest", "session_timeout_ms"): 6_000,
     ("JoinGroupRequest", "rebalance_timeout_ms"): 6_000,
     ("JoinGroupRequest", "protocol_type"): "consumer",

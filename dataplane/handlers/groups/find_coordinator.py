@@ -2,7 +2,7 @@
 
 The coordinator is the leader of the partition of an internal topic that the name hashes to. The topic is created when
 somebody first asks. The key is the client's name, which the codec cannot map because its meaning depends on the type;
-it is mapped here, and answered as it was asked.
+it is mapped here, and answered as it was asked. Of share groups (key type 2, from v6 on) there are none: as any other type.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ from dataplane.protocol.messages.groups import (
 from dataplane.protocol.release import released
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import Future, resolved
-from dataplane.tenancy.access import CLUSTER, Operation, of_group
+from dataplane.tenancy.access import CLUSTER, Operation, of_group, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
 LEAVE_AT_ONCE = 12
+_TOLD_SINCE = 6
+"""Of DescribeGroups: that there is no group is an error, and errors have sentences."""
 _NAME_US, _RESULT_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 3, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
@@ -245,7 +247,10 @@ def _in_a_step(work: Callable[[], A]) -> Steps[A]:
 
 
 def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
-    """State, members and assignments. A group that does not exist, or is of the consumer protocol, is Dead, without an error."""
+    """State, members and assignments. A group that does not exist, or is of the consumer protocol, is Dead.
+
+    To clients before version 6 that is all, without an error (KIP-1043).
+    """
     is_asked = request.include_authorized_operations
     pace = Pace()
     described: dict[str, DescribedGroup] = {}
@@ -268,13 +273,23 @@ def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[Described
         yield None
     refusal = ctx.group_refusal(Operation.DESCRIBE, group_id)
     if refusal:
-        return DescribedGroup(error_code=refusal, group_id=group_id)
+        return DescribedGroup(error_code=refusal, error_message=_sentence(ctx, why(refusal)), group_id=group_id)
     entry = ctx.broker.groups.find(group_id)
     if isinstance(entry, Entry) and entry.of_consumers() is None:
         return (yield from _described(entry.group, pace))
     if entry is None or isinstance(entry, Entry):  # one of the consumer protocol is none here
-        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        is_told = ctx.version >= _TOLD_SINCE
+        return DescribedGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
+            error_message=_sentence(ctx, "there is no such group of the classic protocol"),
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+        )
     return DescribedGroup(error_code=entry, group_id=group_id)
+
+
+def _sentence(ctx: RequestContext, text: str) -> str | None:
+    return text if ctx.version >= _TOLD_SINCE else None
 
 
 def _described(group: Group, pace: Pace) -> Steps[DescribedGroup]:

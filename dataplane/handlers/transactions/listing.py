@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.groups.consumer import patterns
 from dataplane.handlers.transactions.fencing import has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.records.steps import Steps
 
-_ID_US, _NAME_US, _PARTITION_US, _TOPIC_US = 12, 2, 1, 10
+_ID_US, _NAME_US, _PARTITION_US, _TOPIC_US, _PATTERN_US = 12, 2, 1, 10, 3
 _STATES = {state.value: state for state in TransactionState}
 
 
@@ -90,13 +91,17 @@ def _topics(
 def handle_list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> Steps[ListTransactionsResponse]:
     """The transactional ids that this broker coordinates, of the instance that asks, each as it is when its turn comes.
 
-    The filters are Kafka's: states by their exact names, and those that are none are told; how long ago the transaction began.
+    The filters are Kafka's: states by their exact names, and those that are none are told; how long ago the transaction began; a
+    regular expression (KIP-1152), which is matched with the names that whoever asks knows.
     """
     pace = Pace()
     instance = ctx.session.instance
     transactions, error = ctx.broker.transactions.transactions(None if instance is None else instance.names.key)
     if error:
         return ListTransactionsResponse(error_code=error)
+    pattern = patterns.compiled(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    if request.transactional_id_pattern and pattern is None:
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     states: dict[TransactionState, None] = {}
     unknown: dict[str, None] = {}
     for name in request.state_filters:
@@ -125,6 +130,11 @@ def handle_list_transactions(ctx: RequestContext, request: ListTransactionsReque
             or (began_before_ms is not None and transaction.started_ms >= began_before_ms)
         ):
             continue
+        if pattern is not None:
+            if pace.over(_PATTERN_US):
+                yield None
+            if not pattern.fullmatch(ctx.session.names.transactional_id_out(transaction.transactional_id)):
+                continue
         if pace.over(_TOPIC_US):
             yield None
         if ctx.may(Operation.DESCRIBE, of_transactional_id(transaction.transactional_id)):

@@ -120,7 +120,7 @@ class LeaveGroupResponse:
     members: tuple[MemberResponse, ...] = array(MemberResponse, "3+")
 
 
-@message(api_key=15, versions="0-5", flexible="5+")
+@message(api_key=15, versions="0-6", flexible="5+")
 class DescribeGroupsRequest:
     groups: tuple[str, ...] = array("string", entity="group")
     include_authorized_operations: bool = boolean("3+")
@@ -139,6 +139,7 @@ class DescribedGroupMember:
 @struct
 class DescribedGroup:
     error_code: int = int16()
+    error_message: str | None = string("6+", nullable="6+", default=None)
     group_id: str = string(entity="group")
     group_state: str = string()
     protocol_type: str = string()
@@ -147,7 +148,7 @@ class DescribedGroup:
     authorized_operations: int = int32("3+", default=-2147483648)
 
 
-@message(api_key=15, versions="0-5", flexible="5+")
+@message(api_key=15, versions="0-6", flexible="5+")
 class DescribeGroupsResponse:
     throttle_time_ms: int = int32("1+")
     groups: tuple[DescribedGroup, ...] = array(DescribedGroup)

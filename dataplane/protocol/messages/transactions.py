@@ -216,11 +216,12 @@ class DescribeTransactionsResponse:
     )
 
 
-@message(api_key=66, versions="0-1", flexible="0+")
+@message(api_key=66, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
     state_filters: tuple[str, ...] = array("string")
     producer_id_filters: tuple[int, ...] = array("int64")
     duration_filter: int = int64("1+", default=-1)
+    transactional_id_pattern: str | None = string("2+", nullable="2+", default=None)
 
 
 @struct
@@ -230,7 +231,7 @@ class ListTransactionsResponseTransactionState:
     transaction_state: str = string()
 
 
-@message(api_key=66, versions="0-1", flexible="0+")
+@message(api_key=66, versions="0-2", flexible="0+")
 class ListTransactionsResponse:
     throttle_time_ms: int = int32()
     error_code: int = int16()

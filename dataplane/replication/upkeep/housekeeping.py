@@ -156,26 +156,22 @@ class Housekeeping:
 
     def _retain(self, log: Log) -> None:
         partition = self._replicas.registry.get(log.topic, log.partition)
-        if self._replicas.logs.retain(log, self.committed_of(log)) and partition is not None:
+        if self._replicas.logs.retain(log, self.stable_of) and partition is not None:
             self._replicas.accounting.measure(partition)
             self._replicas.progress.start_moved(partition)
 
     def apply_retention(self) -> None:
         """Delete what is too old or too much, and count again where something went."""
-        if self._replicas.logs.apply_retention(self.committed_of):
+        if self._replicas.logs.apply_retention(self.stable_of):
             for partition in self._replicas.registry.partitions():
                 self._replicas.accounting.measure(partition)
                 self._replicas.progress.start_moved(partition)
 
-    def committed_of(self, log: Log) -> int:
-        """Nothing of a log above this may be thrown away."""
-        partition = self._replicas.registry.get(log.topic, log.partition)
-        return 0 if partition is None else partition.state.high_watermark
-
     def stable_of(self, log: Log) -> int:
-        """Nothing of a log above this may be compacted: the value that stays could be one of a transaction that is not.
+        """Nothing of a log from here on may be thrown away or compacted.
 
-        Raises OSError.
+        Of a transaction that is open readers get all once it is committed. And the value that compaction keeps could be one of a
+        transaction that is not. Raises OSError.
         """
         partition = self._replicas.registry.get(log.topic, log.partition)
         return 0 if partition is None else partition.stable_end()

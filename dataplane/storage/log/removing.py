@@ -27,12 +27,17 @@ def set_start_offset(log: Log, offset: int) -> None:
         _remove_oldest(log, log.segment_index(offset))
 
 
-def apply_retention(log: Log, now_ms: int, high_watermark: int) -> int:
-    """Remove the oldest segments as the configuration says; returns the bytes freed. Raises LogFailedError."""
-    last_segment_too = high_watermark >= log.end_offset and not log.is_staging
-    count = retention.segments_to_delete(
-        log.segments, log.config, now_ms, high_watermark, log.size_bytes, last_segment_too=last_segment_too
-    )
+def is_due(log: Log, now_ms: int) -> bool:
+    """Whether retention would remove anything, if nothing of the log had to be kept for its readers' sake."""
+    return _segments_to_delete(log, now_ms, log.end_offset) > 0
+
+
+def apply_retention(log: Log, now_ms: int, limit: int) -> int:
+    """Remove the oldest segments as the configuration says, none that has records from the offset `limit` on.
+
+    Returns the bytes freed. Raises LogFailedError.
+    """
+    count = _segments_to_delete(log, now_ms, limit)
     if count == len(log.segments):
         rolling.roll(log, log.end_offset)
     if count == 0:
@@ -41,6 +46,13 @@ def apply_retention(log: Log, now_ms: int, high_watermark: int) -> int:
     log.start_offset = max(log.start_offset, log.segments[count].base_offset)
     _remove_oldest(log, count)
     return before - log.size_bytes
+
+
+def _segments_to_delete(log: Log, now_ms: int, limit: int) -> int:
+    last_segment_too = limit >= log.end_offset and not log.is_staging
+    return retention.segments_to_delete(
+        log.segments, log.config, now_ms, limit, log.size_bytes, last_segment_too=last_segment_too
+    )
 
 
 def _remove_oldest(log: Log, count: int) -> None:

@@ -1,4 +1,8 @@
-"""Which segments are old enough, or too many: whole segments, oldest first, never above the high watermark.
+"""Which segments are old enough, or too many: whole segments, oldest first, never from the limit on.
+
+The limit is the last stable offset: what is not committed stays, and so does an open transaction, from its first record on.
+Kafka goes by the high watermark; where retention.bytes is less than what a transaction spans, its readers get the rest of one
+whose beginning is gone.
 
 by time   the youngest record of the segment is older than retention.ms. The newest segment goes too (an empty one
           takes its place), so that a topic nobody writes to becomes empty. Where no record has a timestamp, as in
@@ -22,7 +26,7 @@ def segments_to_delete(
     segments: list[Segment],
     config: LogConfig,
     now_ms: int,
-    high_watermark: int,
+    limit: int,
     size_bytes: int,
     *,
     last_segment_too: bool,
@@ -32,7 +36,7 @@ def segments_to_delete(
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
         if following is None and (segment.size == 0 or not last_segment_too):
             break
-        if following is not None and following.base_offset > high_watermark:
+        if following is not None and following.base_offset > limit:
             break
         surplus = following is not None and 0 <= config.retention_bytes <= size_bytes - segment.size
         emptied = following is not None and _is_emptied(segment, config)

@@ -224,6 +224,18 @@ def test_groups_are_described_with_their_members():
     assert (none.error_code, none.group_state, none.members) == (ErrorCode.NONE, "Dead", ())
 
 
+def test_from_version_6_on_a_group_that_is_not_there_is_an_error():
+    tenant = Tenant()
+    tenant.member()
+    group, none = tenant.call(handle_describe_groups, DescribeGroupsRequest((GROUP, f"{KEY}.none"), True), 6).groups
+    assert (group.error_code, group.error_message, group.group_state) == (ErrorCode.NONE, None, "Stable")
+    assert (none.error_code, none.group_id, none.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "none", "Dead")
+    assert none.error_message == "there is no such group of the classic protocol"
+    assert none.authorized_operations == -(2**31), "of nothing"
+    older = tenant.call(handle_describe_groups, DescribeGroupsRequest((f"{KEY}.none",), True), 5).groups[0]
+    assert (older.error_code, older.error_message, older.group_state) == (ErrorCode.NONE, None, "Dead")
+
+
 def test_operations_are_shown_only_to_who_asks():
     tenant = Tenant()
     tenant.member()
@@ -381,9 +393,10 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition_at_the_address_of
     leader = partition_of(GROUP, PARTITIONS) % 2 + 1
     found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("g"), 0)
     assert (found.node_id, found.host, found.port) == (leader, f"vip-{leader}", 20_000 + leader)
-    several = tenant.call(handle_find_coordinator, FindCoordinatorRequest(coordinator_keys=("g", "h")), 4)
-    assert [(c.key, c.error_code) for c in several.coordinators] == [("g", 0), ("h", 0)]
-    assert several.coordinators[0].node_id == leader
+    for version in (4, 5, 6):
+        several = tenant.call(handle_find_coordinator, FindCoordinatorRequest(coordinator_keys=("g", "h")), version)
+        assert [(c.key, c.error_code) for c in several.coordinators] == [("g", 0), ("h", 0)]
+        assert several.coordinators[0].node_id == leader
 
 
 def test_a_dead_leader_is_not_available():
@@ -424,6 +437,8 @@ def test_of_keys_of_another_type_there_is_no_coordinator_and_asking_creates_noth
     tenant = Tenant()
     found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("tx", 2), 1)
     assert (found.error_code, found.node_id) == (ErrorCode.INVALID_REQUEST, -1)
+    share = FindCoordinatorRequest(key_type=2, coordinator_keys=("g:AAAAAAAAAAAAAAAAAAAAAA:0",))
+    assert tenant.call(handle_find_coordinator, share, 6).coordinators[0].error_code == ErrorCode.INVALID_REQUEST
     assert tenant.created == []
 
 

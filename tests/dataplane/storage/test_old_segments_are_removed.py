@@ -26,14 +26,14 @@ def log_files(files) -> list[int]:
 def test_by_time():
     files, log = filled(retention_ms=5_000)
     size = log.size_bytes
-    freed = removing.apply_retention(log, now_ms=9_000, high_watermark=10)
+    freed = removing.apply_retention(log, now_ms=9_000, limit=10)
     assert log.start_offset == 4  # record 3 is six seconds old, record 5 only four
     assert freed == size - log.size_bytes == size * 2 // 5
     assert log_files(files) == [4, 6, 8]
     assert [offset for offset, _ in records_in(log)] == list(range(4, 10))
     with pytest.raises(OffsetOutOfRangeError):
         reading.read(log, 3, 1000, 10, at_least_one=True)
-    assert removing.apply_retention(log, now_ms=9_000, high_watermark=10) == 0
+    assert removing.apply_retention(log, now_ms=9_000, limit=10) == 0
 
 
 def test_without_timestamps_by_when_the_segment_was_written():
@@ -43,11 +43,11 @@ def test_without_timestamps_by_when_the_segment_was_written():
         files.now_ms = lambda at=1_000 * n: at
         append(log, "x" * 30, now_ms=-1)
     assert [segment.max_timestamp for segment in log.segments] == [-1] * 5
-    removing.apply_retention(log, now_ms=6_000, high_watermark=10)
+    removing.apply_retention(log, now_ms=6_000, limit=10)
     assert log.start_offset == 0, "record 1 was written five seconds ago"
-    removing.apply_retention(log, now_ms=9_000, high_watermark=10)
+    removing.apply_retention(log, now_ms=9_000, limit=10)
     assert log_files(files) == [4, 6, 8]
-    removing.apply_retention(log, now_ms=10**9, high_watermark=10)
+    removing.apply_retention(log, now_ms=10**9, limit=10)
     assert (log.start_offset, log.size_bytes) == (10, 0)
 
 
@@ -58,9 +58,9 @@ def test_records_without_timestamps_are_not_taken_for_what_compaction_has_emptie
     log = open_log(files, config=LogConfig(segment_bytes=200, cleanup_policy="compact,delete", **retention))
     for _ in range(10):
         append(log, "x" * 30, now_ms=-1)
-    assert removing.apply_retention(log, now_ms=6_000, high_watermark=10) == 0
+    assert removing.apply_retention(log, now_ms=6_000, limit=10) == 0
     assert [offset for offset, _ in records_in(log)] == list(range(10))
-    removing.apply_retention(log, now_ms=7_000, high_watermark=10)
+    removing.apply_retention(log, now_ms=7_000, limit=10)
     assert log.start_offset == (10 if log.config.retention_ms >= 0 else 0)
 
 
@@ -84,7 +84,7 @@ def test_what_compaction_has_emptied_goes_and_keeps_nothing_behind_it():
     for n in range(4):
         append(log, "x" * 30, now_ms=1_000 * n)
     assert [segment.base_offset for segment in log.segments] == [0, 3, 5]
-    removing.apply_retention(log, now_ms=6_500, high_watermark=7)
+    removing.apply_retention(log, now_ms=6_500, limit=7)
     assert log.start_offset == 5
 
 
@@ -92,34 +92,34 @@ def test_by_size():
     files, log = filled(retention_ms=-1, retention_bytes=1)
     one = log.size_bytes // 5
     rolling.configure(log, LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=3 * one))
-    assert removing.apply_retention(log, now_ms=0, high_watermark=10) == 2 * one
+    assert removing.apply_retention(log, now_ms=0, limit=10) == 2 * one
     assert log.start_offset == 4
     rolling.configure(log, LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=3 * one - 1))
-    assert removing.apply_retention(log, now_ms=0, high_watermark=10) == 0
+    assert removing.apply_retention(log, now_ms=0, limit=10) == 0
     rolling.configure(log, LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=0))
-    assert removing.apply_retention(log, now_ms=0, high_watermark=10) == 2 * one
+    assert removing.apply_retention(log, now_ms=0, limit=10) == 2 * one
     assert log_files(files) == [8]
 
 
-def test_nothing_above_the_high_watermark_goes():
+def test_nothing_from_the_limit_on_goes():
     files, log = filled(retention_ms=0)
-    removing.apply_retention(log, now_ms=10**9, high_watermark=5)
+    removing.apply_retention(log, now_ms=10**9, limit=5)
     assert log.start_offset == 4
     assert log_files(files) == [4, 6, 8]
 
 
 def test_for_ever_is_for_ever():
     _, log = filled(retention_ms=-1)
-    assert removing.apply_retention(log, now_ms=10**15, high_watermark=10) == 0
+    assert removing.apply_retention(log, now_ms=10**15, limit=10) == 0
     assert log.start_offset == 0
 
 
 def test_a_silent_topic_becomes_empty_and_goes_on_where_it_was():
     files, log = filled(retention_ms=5_000)
-    removing.apply_retention(log, now_ms=10**9, high_watermark=10)
+    removing.apply_retention(log, now_ms=10**9, limit=10)
     assert (log.start_offset, log.end_offset, log.size_bytes) == (10, 10, 0)
     assert log_files(files) == [10]
-    assert removing.apply_retention(log, now_ms=10**9, high_watermark=10) == 0
+    assert removing.apply_retention(log, now_ms=10**9, limit=10) == 0
     assert append(log, "next") == 10
     closing.close(log)
     reopened = open_log(files, clean=True)

@@ -219,7 +219,7 @@ def test_damaged_topic_metadata_stops_the_start():
         manager(files)
 
 
-def test_retention_runs_over_all_logs_up_to_their_high_watermarks():
+def test_retention_runs_over_all_logs_up_to_their_limits():
     found = manager(MemoryFiles(), log_segment_bytes=100, log_retention_ms=1_000)
     for topic in ("a", "b"):
         log = found.create(topic, 0, ID)

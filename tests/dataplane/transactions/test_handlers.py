@@ -119,8 +119,8 @@ class Broker:
     def end(self, producer, name="t", who=MINE, version=3, committed=True):
         return self.ask(EndTxnRequest(name, *producer, committed), version, who).error_code
 
-    def listed(self, who=MINE, states=(), producers=(), duration=-1):
-        return self.ask(ListTransactionsRequest(states, producers, duration), 1, who)
+    def listed(self, who=MINE, states=(), producers=(), duration=-1, pattern=None):
+        return self.ask(ListTransactionsRequest(states, producers, duration, pattern), 1 if pattern is None else 2, who)
 
     def described(self, *names, who=MINE):
         return self.ask(DescribeTransactionsRequest(names), 0, who).transaction_states
@@ -276,9 +276,9 @@ def test_more_partitions_than_a_transaction_may_have_are_refused():
 
 def test_clients_are_offered_the_versions_that_are_for_them_and_brokers_all():
     offered = {tenant: {row.api.key: (row.low, row.high) for row in served(tenant=tenant)} for tenant in (True, False)}
-    for api, high in ((ApiKey.ADD_PARTITIONS_TO_TXN, 3), (ApiKey.WRITE_TXN_MARKERS, 1)):
-        assert offered[True].pop(api) == (0, high)
-        assert offered[False].pop(api) == (0, high + 1)
+    for api, of_clients, of_brokers in ((ApiKey.ADD_PARTITIONS_TO_TXN, 3, 5), (ApiKey.WRITE_TXN_MARKERS, 1, 2)):
+        assert offered[True].pop(api) == (0, of_clients)
+        assert offered[False].pop(api) == (0, of_brokers)
     assert offered[True].items() <= offered[False].items()
 
 
@@ -297,12 +297,12 @@ def verify(broker, *transactions, version=4):
     ]
 
 
-def test_a_broker_asks_whether_partitions_are_in_several_transactions(broker):
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_broker_asks_whether_partitions_are_in_several_transactions(broker, version):
     who, other = broker.producer(), broker.producer("u")
     broker.add(who, ("orders", (0,)))
-    assert verify(
-        broker, ("t", who, (0, 1), True), ("u", other, (0,), True), ("v", who, (0,), True), ("t", (9, 9), (0,), True)
-    ) == [
+    asked = (("t", who, (0, 1), True), ("u", other, (0,), True), ("v", who, (0,), True), ("t", (9, 9), (0,), True))
+    assert verify(broker, *asked, version=version) == [
         ("t", [E.NONE, E.TRANSACTION_ABORTABLE]),
         ("u", [E.TRANSACTION_ABORTABLE]),
         ("v", [E.INVALID_PRODUCER_ID_MAPPING]),
@@ -318,11 +318,12 @@ def test_a_coordinator_that_has_not_heard_of_a_partition_yet_knows_whether_it_is
     assert verify(broker, ("t", who, (0, 1), True)) == [("t", [E.NONE, E.NONE])]
 
 
-def test_a_broker_may_add_partitions_too(broker):
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_broker_may_add_partitions_too(broker, version):
     who = broker.producer()
-    assert verify(broker, ("t", who, (2,), False)) == [("t", [E.NONE])]
-    assert verify(broker, ("t", who, (2,), True)) == [("t", [E.NONE])]
-    assert verify(broker, ("t", who, (9,), False)) == [("t", [E.UNKNOWN_TOPIC_OR_PARTITION])]
+    assert verify(broker, ("t", who, (2,), False), version=version) == [("t", [E.NONE])]
+    assert verify(broker, ("t", who, (2,), True), version=version) == [("t", [E.NONE])]
+    assert verify(broker, ("t", who, (9,), False), version=version) == [("t", [E.UNKNOWN_TOPIC_OR_PARTITION])]
 
 
 def test_what_a_change_writes_is_charged_to_the_instance_with_all_partitions_that_it_has(broker):
@@ -392,10 +393,14 @@ def test_where_no_group_has_ever_been_the_topic_of_offsets_is_made_first(broker)
 
 
 def test_the_coordinator_of_a_transactional_id_is_the_leader_of_its_partition(broker):
-    for name in ("t", "u", "v", "w"):
+    names = ("t", "u", "v", "w")
+    leaders = [partition_of(f"{MINE}.{name}", PARTITIONS) % 2 + 1 for name in names]
+    for name, leader in zip(names, leaders, strict=True):
         found = broker.ask(FindCoordinatorRequest(name, 1), 3)
-        index = partition_of(f"{MINE}.{name}", PARTITIONS)
-        assert (found.error_code, found.node_id, found.host) == (E.NONE, index % 2 + 1, f"{index % 2 + 1}.invalid")
+        assert (found.error_code, found.node_id, found.host) == (E.NONE, leader, f"{leader}.invalid")
+    for version in (4, 5, 6):
+        several = broker.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=names), version).coordinators
+        assert [(row.key, row.node_id) for row in several] == list(zip(names, leaders, strict=True))
 
 
 def test_the_first_who_asks_for_one_has_the_topic_made(broker):
@@ -426,6 +431,48 @@ def test_a_list_is_filtered_as_kafka_does(broker):
     assert [row.transactional_id for row in answer.transaction_states] == ["b"]
     assert answer.unknown_state_filters == ("ongoing", "Nothing")
     assert names(states=("Nothing",)) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"),
+    [
+        ("", ["orders-1", "orders-2", "other"]),
+        ("o.*", ["orders-1", "orders-2", "other"]),
+        ("orders-[0-9]", ["orders-1", "orders-2"]),
+        ("orders", []),  # of the whole name
+        ("other", ["other"]),
+        (f"{MINE}.*", []),  # of the name that the tenant knows
+    ],
+)
+def test_a_list_is_filtered_by_a_pattern_of_the_tenants_names(broker, pattern, named):
+    for name in ("orders-1", "other", "orders-2"):
+        broker.producer(name)
+    broker.producer("orders-3", who=THEIRS)
+    answer = broker.listed(pattern=pattern)
+    assert answer.error_code == E.NONE
+    assert sorted(row.transactional_id for row in answer.transaction_states) == named
+
+
+def test_a_pattern_is_one_filter_among_the_others(broker):
+    first, second = broker.producer("a-1"), broker.producer("a-2")
+    broker.add(first, ("orders", (0,)), name="a-1")
+    assert len(broker.listed(pattern="a-.").transaction_states) == 2
+    assert broker.listed(pattern="a-.", states=("Ongoing",)).transaction_states[0].transactional_id == "a-1"
+    assert broker.listed(pattern="a-1", producers=(second[0],)).transaction_states == ()
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", "a" * 1_001, "((a{100}){100}){100}"])
+def test_what_is_no_pattern_of_re2_or_too_large_is_told(broker, pattern):
+    broker.producer()
+    answer = broker.listed(pattern=pattern)
+    assert (answer.error_code, answer.transaction_states) == (E.INVALID_REGULAR_EXPRESSION, ())
+
+
+def test_operators_list_by_the_names_that_there_are_inside(broker):
+    broker.producer("a")
+    broker.producer("a", who=THEIRS)
+    listed = broker.listed(who=None, pattern=f"{MINE}[.].*").transaction_states
+    assert [row.transactional_id for row in listed] == [f"{MINE}.a"]
 
 
 def test_while_it_is_loading_nothing_is_listed(broker):
