@@ -17,12 +17,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from controlplane.accounts import attempts, joining, services
 from controlplane.accounts.identity import door, passkeys, second_factor, signing_up
 from controlplane.accounts.models import DoorKind
-from controlplane.accounts.selectors import caller_in
 from controlplane.console import challenges, known_browser, passkey_tries, signing_in
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm, SignInForm, SignUpForm
-from controlplane.console.page import LAST_ORGANISATION
-from controlplane.console.places import first_page
+from controlplane.console.page import LAST_ORGANISATION, to_first_page
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
@@ -53,11 +51,8 @@ def home(request: HttpRequest) -> HttpResponse:
     wanted = request.GET.get("organisation") or request.session.get(LAST_ORGANISATION, "")
     wanted = wanted.replace("\0", "")  # PostgreSQL is asked for no text with such a sign
     last = mine.filter(pk=wanted).first() or mine.filter(deletion_asked_at=None).first() or mine.first()
-    if last is not None and not last.is_in_use:
-        return redirect("console:organisation_deletion", last.id)
     if last is not None:
-        caller = caller_in(user=request.user, organisation_id=last.id)
-        return redirect(f"console:{first_page(caller.limits)}", last.id)
+        return to_first_page(request, request.user, last.id)
     return redirect("console:fleet" if request.user.is_staff else "console:organisation_new")
 
 
