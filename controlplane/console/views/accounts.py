@@ -41,12 +41,15 @@ SIGN_UP = "sign-up"
 @require_safe
 @never_cache
 def home(request: HttpRequest) -> HttpResponse:
-    """/: strangers learn what this is, people come to where they last were.
+    """/: strangers learn what this is and sign up, people come to where they last were.
 
     `?organisation=`: to that one of theirs, as the menu leads there; which of its pages is open, their role says.
     """
     if not request.user.is_authenticated:
-        return render(request, "console/landing.html", {"origin": request.build_absolute_uri("/").rstrip("/")})
+        is_mailing = outbox.is_on()
+        context = {"form": SignUpForm(asks_password=not is_mailing), "is_mailing": is_mailing}
+        context["origin"] = request.build_absolute_uri("/").rstrip("/")
+        return render(request, "console/landing.html", context)
     mine = organisation_list(user=request.user)
     wanted = request.GET.get("organisation") or request.session.get(LAST_ORGANISATION, "")
     wanted = wanted.replace("\0", "")  # PostgreSQL is asked for no text with such a sign
