@@ -163,7 +163,7 @@ def test_a_bookkeeper_who_is_new_joins_by_the_mailed_link_and_sees_the_bills(ope
     expect(page.get_by_role("row").filter(has_text=them)).to_be_visible()
     new.goto(link(console, them, "You are invited to Sluice"))
     found = violations(new, "an invitation by mail")
-    new.get_by_label(words("Name"), exact=True).fill("Dora")
+    new.get_by_label(words("Your name")).fill("Dora")
     new.get_by_label(words("Password")).fill(PASSWORD)
     new.get_by_role("button", name=words("Create account and join")).click()
     expect(new.get_by_text(words("You are a member of {name} now.", name=organisation))).to_be_visible()
