@@ -103,8 +103,8 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
     makes_first = not instances and not search and caller.may_change and caller.limits.instances is None
     if makes_first and not part:
-        context |= _form_of_new(request, caller)
-        context |= _estimate(caller, context["form"], context["form"].initial)
+        first = _form_of_new(request, caller)
+        context |= first | _estimate(caller, first["form"], first["form"].initial)
     return render(request, "console/parts/instance_rows.html" if part else "console/instances.html", context)
 
 
