@@ -23,7 +23,7 @@ ANSWERS = {
     "instance-snippets-wrong": 422,
     "instance-history-wrong": 422,
     "instance-what-if-wrong": 422,
-    "fleet-credit-notes-wrong": 404,
+    "fleet-credit-notes-wrong": 422,
 }
 """What pages are answered with that are not as asked for; all others: 200."""
 
