@@ -13,22 +13,27 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
 from controlplane.accounts.denials import denial_note
 from controlplane.accounts.selectors import Caller, caller_in
-from controlplane.console.places import rest_of, scope_of_page
+from controlplane.accounts.standing import member_check
+from controlplane.console.advice import said
+from controlplane.console.places import first_page, rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound, SluiceError
 from controlplane.core.origin import current, without_sums
 from controlplane.core.staff_views import view_note
-from controlplane.sso.selectors import entry_check
+from controlplane.sso.selectors import entry_check, link_of, provider_keeping_out
 from controlplane.tenants import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from controlplane.accounts.models import User
     from controlplane.core.scope import Tenant
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -112,6 +117,28 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     if getattr(request, "htmx", False):
         return HttpResponse(status=204, headers={"HX-Redirect": address})
     return HttpResponseRedirect(address)
+
+
+def to_first_page(request: HttpRequest, user: User, organisation_id: str) -> HttpResponse:
+    """The way into an organisation for a member who has named no page of it: to one that is open to them.
+
+    Where they lack the second factor that it requires, that is the page on which they set one up; where they are not connected
+    to the single sign-on that it requires, the one on which they connect. Raises NotFound.
+    """
+    caller = caller_in(user=user, organisation_id=organisation_id)
+    if not caller.organisation.is_in_use:
+        return redirect("console:organisation_deletion", organisation_id)
+    is_by_sso = SSO in request.session
+    try:
+        member_check(user, caller.organisation)
+    except Forbidden as error:
+        if not is_by_sso:  # whose session opens no page of the account
+            messages.info(request, said(error))
+            return redirect("console:second_factor")
+    is_kept_out = provider_keeping_out(caller, is_by_sso=is_by_sso) is not None
+    if is_kept_out and link_of(organisation=caller.organisation, user=user) is None:
+        return redirect("console:organisation_sso", organisation_id)
+    return redirect(f"console:{first_page(caller.limits)}", organisation_id)
 
 
 def to_end(request: HttpRequest, caller: Caller) -> HttpResponse:

@@ -73,6 +73,10 @@ class Console:
     """The last one that was invoiced, as 2026-10."""
     provider: str
     """Where an OpenID provider is, which has to be switched on."""
+    operation: str
+    """One that has succeeded."""
+    links: dict[str, str]
+    """Of mails to alice, by what they are for: addresses of pages."""
 
     def switch(self, name: str, *, on: bool) -> None:
         if on:

@@ -6,11 +6,34 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
     from .conftest import Console
 
 EMPTY_ORGANISATION, ORGANISATION_BEING_DELETED = "org-quietbarn000", "org-oldmill00000"
 """Alice's, beside the one that all pages are of: world.py makes them."""
+HANGS_AT = 3
+"""The offset in partition 2 of `payments` from which on a transaction hangs."""
 MEMBER = "billing-1-0b8f44d2-9f3e-4d6a-8f5b-2f1f2c1f9a01"
+
+
+ANSWERS = {
+    "nothing-here": 404,
+    "prices-wrong": 422,
+    "instance-snippets-wrong": 422,
+    "instance-history-wrong": 422,
+    "instance-what-if-wrong": 422,
+    "fleet-credit-notes-wrong": 422,
+}
+"""What pages are answered with that are not as asked for; all others: 200."""
+
+
+def visit(page: Page, name: str, address: str) -> None:
+    """Open a page of the list. Fails where what comes is another one: the sign-in, or an error."""
+    answer = page.goto(address)
+    assert answer is not None
+    assert answer.status == ANSWERS.get(name, 200), f"{name}: {answer.status}"
+    assert answer.request.redirected_from is None, f"{name} leads to {answer.url}"
 
 
 def strangers(console: Console) -> dict[str, str]:
@@ -26,6 +49,7 @@ def strangers(console: Console) -> dict[str, str]:
         "password-forgotten": "/password/forgotten",
         "nothing-here": "/nothing",
     }
+    known |= {"password-reset": console.links["reset"], "sign-in-browser": console.links["browser"]}
     return {**known, "invitation": console.invitation, "sign-up-confirm": console.sign_up}
 
 
@@ -167,6 +191,7 @@ def tenants(console: Console) -> dict[str, str]:
         "transaction": f"{one}/transactions/order-copier",
         "hanging-transactions": f"{one}/hanging-transactions",
         "transaction-end": f"{one}/transaction-end/order-copier",
+        "hanging-transaction-end": f"{one}/hanging-transactions/payments/2/{HANGS_AT}/end",
         "bills": f"{org}/bills",
         "statement": f"{org}/statement?month={console.month}",
         "statement-so-far": f"{org}/statement",
@@ -175,6 +200,7 @@ def tenants(console: Console) -> dict[str, str]:
         "budget": f"{org}/budgets/bud-000000000001",
         "caps": f"{org}/caps",
         "operations": f"{org}/operations",
+        "operation": f"{org}/operations/{console.operation}",
         "keys": f"{org}/keys",
         "roles": f"{org}/roles",
         "role": f"{org}/roles/rol-000000000001",
@@ -192,6 +218,7 @@ def tenants(console: Console) -> dict[str, str]:
         "organisation-new": "/organisations/new",
         "account": "/account",
         "address-change": "/account/address",
+        "address-confirm": console.links["change"],
         "passkeys": "/account/passkeys",
         "second-factor": "/account/second-factor",
         "sessions": "/account/sessions",

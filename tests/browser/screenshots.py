@@ -34,7 +34,7 @@ def test_every_page_as_a_picture(console, open_page, look):
         if look == "chinese":
             in_chinese(page, console)
         for name, address in addresses.items():
-            page.goto(address)
+            pages.visit(page, name, address)
             page.wait_for_timeout(9000 if name == "instance" else 300)
             page.screenshot(path=folder / f"{name}.png", full_page=True)
 

@@ -59,7 +59,7 @@ def test_axe_finds_nothing_on_any_page(console, open_page, of, screen, scheme):
     page = open_page(PEOPLE[of], color_scheme=scheme, viewport=SCREENS[screen], reduced_motion="reduce")
     found = []
     for name, address in getattr(pages, of)(console).items():
-        page.goto(address)
+        pages.visit(page, name, address)
         page.wait_for_timeout(150)
         found += violations(page, name, OF_COLOURS if (screen, scheme) == ("desktop", "dark") else None)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -63,9 +63,33 @@ def test_storage_fills_up_and_is_enlarged(open_page, console, look):
     ).to_be_visible()
     overview.get_by_role("link", name=words("Change its size"), exact=True).click()
     expect(overview.get_by_role("heading", name=words("Name and size"))).to_be_visible()
+    field, price = storage_of(overview, words), overview.get_by_label(words("Price"))
+    before, was = int(field.input_value()), price.inner_text()
     found = violations(overview, "settings of a full instance")
-    console.switch("storage-full", on=False)
-    expect(pages["quota"].locator("#health").get_by_text(words("Storage is full"))).to_have_count(0)
-    expect(pages["quota"].locator("#state").get_by_text(words("healthy"))).to_be_visible()
+    field.fill(str(before + 300))
+    expect(price).to_contain_text(f"{before + 300} GiB")
+    expect(price).not_to_have_text(was)
+    overview.get_by_role("button", name=words("Save changes")).click()
+    expect(overview.get_by_text(f"{before + 300} GiB").first).to_be_visible()
+
+    # The switch is still on: as much is stored as before, and now there is room for it.
+    row = pages["list"].get_by_role("row").filter(has_text="clickstream")
+    for place in (row, overview.locator("#state"), pages["quota"].locator("#state")):
+        expect(place.get_by_text(words("healthy"))).to_be_visible()
+    for name in ("overview", "quota"):
+        expect(pages[name].locator("#health").get_by_text(words("Storage is full"))).to_have_count(0)
+    expect(pages["list"].get_by_role("row").filter(has_text="orders").get_by_text(words("critical"))).to_be_visible()
     assert all(map(fits, pages.values()))
+
+    console.switch("storage-full", on=False)
+    expect(pages["list"].get_by_text(words("critical"))).to_have_count(0)  # what is stored is little again
+    overview.goto(console.address(f"instances/{console.instances['clickstream']}/settings"))
+    storage_of(overview, words).fill(str(before))  # as it was, for whoever comes next
+    overview.get_by_role("button", name=words("Save changes")).click()
+    expect(overview.get_by_text(f"{before} GiB").first).to_be_visible()
     assert found == []
+
+
+def storage_of(page, words):
+    """The field of the form of sizes."""
+    return page.get_by_role("spinbutton", name=words("Storage"))

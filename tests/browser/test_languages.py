@@ -87,7 +87,7 @@ def test_every_page_is_chinese_fits_and_satisfies_axe(console, open_page, screen
     ):
         page = in_chinese(open_page(person, viewport=SCREENS[screen]), console)
         for name, address in addresses.items():
-            page.goto(address)
+            pages.visit(page, name, address)
             page.wait_for_timeout(150)
             if screen == "desktop":
                 found += [

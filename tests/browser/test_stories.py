@@ -17,7 +17,6 @@ def sign_up(page) -> str:
     """A new person with an organisation; its name."""
     name = f"Mill {uuid.uuid4().hex[:6]}"
     page.goto("/")
-    page.get_by_role("link", name="Create an account").click()
     page.get_by_label("Email").fill(f"{name.replace(' ', '').lower()}@example.com")
     page.get_by_label("Organisation").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
@@ -26,20 +25,11 @@ def sign_up(page) -> str:
     return name
 
 
-def create_instance(page, name: str) -> None:
-    page.get_by_role("link", name=re.compile("Create your first instance|New instance")).click()
-    page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_label("Who may connect").fill("10.0.0.0/8")
-    page.get_by_role("button", name="Create instance").click()
-    expect(page.get_by_role("heading", name="Connect")).to_be_visible()
-
-
 def test_from_signing_up_to_deleting(open_page, console):
     page = open_page(permissions=["clipboard-read", "clipboard-write"])
     organisation = sign_up(page)
 
     # The price follows what is typed; what is wrong stands beside its field, which has the focus.
-    page.get_by_role("link", name="Create your first instance").click()
     page.get_by_role("spinbutton", name="Bandwidth").fill("240")
     expect(page.get_by_label("Price")).to_contain_text("5\u202f920.30")
     page.get_by_label("Name", exact=True).fill("grain")

@@ -5,6 +5,8 @@ stopped. The database is a file in DIRECTORY. Brokers, topics and the flow maste
 operations are carried out by the real code. Files in DIRECTORY are switches for a test:
 
     cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
+    storage-full   as many bytes are stored as the limit was when it was switched on: a larger one has room again
+    broker-away   broker 2 has stopped
     passkeys   the service is called localhost, where browsers make passkeys
     consumers-stopped   the group `billing` has no members    letters   the service writes to people
     provider   an OpenID provider on loopback may be asked, whose address is in world.json
@@ -31,7 +33,7 @@ from tests.controlplane.sso.provider import Provider
 from tests.support.smtp import MailServer
 from tests.support.webhooks import WebhookServer
 
-from .pages import EMPTY_ORGANISATION, ORGANISATION_BEING_DELETED
+from .pages import EMPTY_ORGANISATION, HANGS_AT, ORGANISATION_BEING_DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +103,7 @@ class World:
         self.admin = FakeAdmin(self.tree)
         self.read_at = time.time()
         self.url = ""
+        self._full_at: dict[str, int] = {}  # what storage held when the switch was set, in bytes, by instance
 
     def switched(self, name: str) -> bool:
         return (self.directory / name).exists()
@@ -136,6 +139,13 @@ class World:
             self.read_at = now
         return groups
 
+    def _stored(self, instance_id: str, limit: int) -> int:
+        """Bytes. Full is as much as the limit was then: who enlarges the storage has room, with the switch still on."""
+        if not self.switched("storage-full"):
+            self._full_at.pop(instance_id, None)
+            return limit * 37 // 100
+        return self._full_at.setdefault(instance_id, limit)
+
     def allocation(self, _cluster: object, instance_id: str) -> dict[str, Any]:
         from controlplane.core.errors import MasterUnavailable
         from quota.contracts.instance import InstanceSpec
@@ -146,9 +156,10 @@ class World:
         if node is None:
             raise MasterUnavailable("no broker has reported on this instance yet", code="allocation_unknown")
         limits = InstanceSpec.from_json(node[0]).limits
-        full = self.switched("storage-full")
+        stored = self._stored(instance_id, limits.storage_bytes)
+        full = stored >= limits.storage_bytes
         document: dict[str, Any] = {
-            "storage_used_bytes": limits.storage_bytes * (100 if full else 37) // 100,
+            "storage_used_bytes": stored,
             "storage_full": full,
             "partitions_without_leader": 0,
             "partitions_under_replicated": 6 if full else 0,
@@ -251,7 +262,8 @@ def prepare(world: World) -> None:
     from controlplane.access import acls, users
     from controlplane.accounts import service_accounts
     from controlplane.accounts import services as accounts
-    from controlplane.accounts.models import User
+    from controlplane.accounts.identity.links import link_make
+    from controlplane.accounts.models import LinkPurpose, User
     from controlplane.admission import scheduling
     from controlplane.core import operations
     from controlplane.instances import lifecycle
@@ -372,6 +384,11 @@ def prepare(world: World) -> None:
         "rule": rule.id,
         "month": str(month),
         "provider": world.provider.url,
+        "operation": operation.id,
+        "links": {
+            purpose: link_make(user=people["Alice"], purpose=purpose, address="alice@example.com", now=now)
+            for purpose in (LinkPurpose.CHANGE, LinkPurpose.RESET, LinkPurpose.BROWSER)
+        },
     }
     (world.directory / "world.json").write_text(json.dumps(document))
 
@@ -440,6 +457,7 @@ def consume(world: World, instance_id: str) -> None:
         f"{key}.new-reports": FakeGroup(),
     }
     world.admin.transactions.begin(f"{key}.order-copier", (orders, 0), (orders, 3), age_s=42.0, at=8_200)
+    world.admin.transactions.hang((payments, 2), at=HANGS_AT)
 
 
 def connect(world: World, instance_id: str) -> None:
@@ -638,7 +656,7 @@ def use(instance_id: str) -> Month:
 
 
 def wait(instance_id: str) -> None:
-    """Throttled intervals of the last day: more in the evening, some below the limit."""
+    """Throttled intervals of the last day: more in the evening, some below the limit, and one just now."""
     from controlplane.quotas.models import RecordedInterval
     from controlplane.quotas.services import _rows
     from tests.controlplane.quotas.conftest import document, interval
@@ -661,6 +679,10 @@ def wait(instance_id: str) -> None:
             for minute in range(1 + hours_ago * 5 % 23)
         )
     )
+    # Of the limit as it is bought now, so that there is a larger one to propose.
+    bought = interval(instance_id, start=now_ms - 600_000, seconds=60, throttled_ms=40_000, limit=20 * MIB)
+    used_up = bought.moment._replace(brokers=tuple(each._replace(flow=7 * each.flow) for each in bought.moment.brokers))
+    RecordedInterval.objects.bulk_create(_rows([document(replace(bought, moment=used_up))]))
 
 
 def remember(instance_id: str) -> None:

@@ -12,16 +12,18 @@ from controlplane.instances.models import Instance, InstanceState
 from controlplane.tenants.models import CustomRole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controlplane.accounts.models import User
     from controlplane.tenants.models import Organisation
 
 LONG_AGO = datetime(2026, 5, 2, tzinfo=UTC)
 
 
-def instance_row(organisation: Organisation, instance_id: str) -> Instance:
+def instance_row(organisation: Organisation, instance_id: str, name: str = "events") -> Instance:
     """Running, as far as the database knows."""
     row = Instance(
-        id=instance_id, organisation=organisation, cluster=cluster_ensure(), name="events",
+        id=instance_id, organisation=organisation, cluster=cluster_ensure(), name=name,
         bandwidth_mib_per_s=5, storage_gib=10, partitions=60, state=InstanceState.RUNNING, created_at=LONG_AGO,
     )  # fmt: skip
     row.save(force_insert=True)
@@ -55,10 +57,16 @@ def access_key_row(organisation: Organisation, user: User, key_id: str = "key-00
     return row
 
 
-def custom_role_row(organisation: Organisation, role_id: str = "rol-abcdefghijkl") -> CustomRole:
-    """One that nobody has."""
+def custom_role_row(
+    organisation: Organisation, role_id: str = "rol-abcdefghijkl", scopes: Mapping[str, str] | None = None
+) -> CustomRole:
+    """One that nobody has; it looks at topics if nothing else is said."""
     row = CustomRole(
-        id=role_id, organisation=organisation, name=role_id, scopes={"topics": "look"}, created_at=LONG_AGO
+        id=role_id,
+        organisation=organisation,
+        name=role_id,
+        scopes=dict(scopes or {"topics": "look"}),
+        created_at=LONG_AGO,
     )
     row.save(force_insert=True)
     return row

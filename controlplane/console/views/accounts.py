@@ -17,12 +17,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from controlplane.accounts import attempts, joining, services
 from controlplane.accounts.identity import door, passkeys, second_factor, signing_up
 from controlplane.accounts.models import DoorKind
-from controlplane.accounts.selectors import caller_in
 from controlplane.console import challenges, known_browser, passkey_tries, signing_in
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm, SignInForm, SignUpForm
-from controlplane.console.page import LAST_ORGANISATION
-from controlplane.console.places import first_page
+from controlplane.console.page import LAST_ORGANISATION, to_first_page
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
@@ -43,21 +41,21 @@ SIGN_UP = "sign-up"
 @require_safe
 @never_cache
 def home(request: HttpRequest) -> HttpResponse:
-    """/: strangers learn what this is, people come to where they last were.
+    """/: strangers learn what this is and sign up, people come to where they last were.
 
     `?organisation=`: to that one of theirs, as the menu leads there; which of its pages is open, their role says.
     """
     if not request.user.is_authenticated:
-        return render(request, "console/landing.html", {"origin": request.build_absolute_uri("/").rstrip("/")})
+        is_mailing = outbox.is_on()
+        context = {"form": SignUpForm(asks_password=not is_mailing), "is_mailing": is_mailing}
+        context["origin"] = request.build_absolute_uri("/").rstrip("/")
+        return render(request, "console/landing.html", context)
     mine = organisation_list(user=request.user)
     wanted = request.GET.get("organisation") or request.session.get(LAST_ORGANISATION, "")
     wanted = wanted.replace("\0", "")  # PostgreSQL is asked for no text with such a sign
     last = mine.filter(pk=wanted).first() or mine.filter(deletion_asked_at=None).first() or mine.first()
-    if last is not None and not last.is_in_use:
-        return redirect("console:organisation_deletion", last.id)
     if last is not None:
-        caller = caller_in(user=request.user, organisation_id=last.id)
-        return redirect(f"console:{first_page(caller.limits)}", last.id)
+        return to_first_page(request, request.user, last.id)
     return redirect("console:fleet" if request.user.is_staff else "console:organisation_new")
 
 

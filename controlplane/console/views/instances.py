@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.accounts.scopes import ALARMS
+from controlplane.accounts.scopes import ALARMS, TOPICS
 from controlplane.admission import endings, prepaid, purchases, scheduling
 from controlplane.admission.models import ScheduledState
 from controlplane.admission.places import zones_offered
@@ -106,6 +106,10 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "changing": any(instance.state in CHANGING for instance in instances),
     }
     part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    makes_first = not instances and not search and caller.may_change and caller.limits.instances is None
+    if makes_first and not part:
+        first = _form_of_new(request, caller)
+        context |= first | _estimate(caller, first["form"], first["form"].initial)
     return render(request, "console/parts/instance_rows.html" if part else "console/instances.html", context)
 
 
@@ -113,22 +117,31 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @tenant_page
 @proof_asked_where(lambda request: bool(request.POST.get("prepaid_months")))
 def new(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Choose a size, see the price, create."""
-    form = InstanceCreateForm(
-        request.POST or None,
-        initial={**FIRST_SIZE, "name": ""},
-        pays=caller.limits.pays,
-        **_places_to_choose(caller),
-    )
+    """Choose a size, see the price, create. The first one leads on to its first topic."""
+    context = _form_of_new(request, caller)
+    form = context["form"]
     if request.method == "POST" and form.is_valid():
         try:
             made = made_once(request, caller, form, lambda: _bought(caller, form))
         except SluiceError as error:
             form.refuse(error)
         else:
-            return redirect("console:instance", caller.organisation.id, made)
-    context = {"form": form, "address": origin.address_of(request), **_estimate(caller, form, form.initial)}
+            is_first = not selectors.instance_list(organisation=caller.organisation).exclude(pk=made).exists()
+            goes_on = is_first and caller.limits.covers(TOPICS, changes=True)
+            return redirect("console:topic_new" if goes_on else "console:instance", caller.organisation.id, made)
+    context |= _estimate(caller, form, form.initial)
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
+
+
+def _form_of_new(request: HttpRequest, caller: Caller) -> dict[str, Any]:
+    """The form of a new instance: of its page, and of the list as long as there is none."""
+    form = InstanceCreateForm(
+        request.POST or None,
+        initial={**FIRST_SIZE, "name": ""},
+        pays=caller.limits.pays,
+        **_places_to_choose(caller),
+    )
+    return {"form": form, "address": origin.address_of(request)}
 
 
 def _bought(caller: Caller, form: InstanceCreateForm) -> str:
@@ -236,7 +249,7 @@ def health(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The part of an instance's page that shows what is being done to it. At the end the whole page comes again."""
     instance = selectors.instance_any(organisation=caller.organisation, instance_id=instance_id)
-    operation = _running(caller, instance)
+    operation = running(caller, instance)
     response = render(request, "console/parts/status.html", {"instance": instance, "operation": operation})
     if instance.state == InstanceState.DELETED:
         messages.success(request, f"{instance.name} was deleted. Its bill stays under Bills.")
@@ -407,7 +420,8 @@ def restore(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespo
     return redirect("console:instance", caller.organisation.id, instance_id)
 
 
-def _running(caller: Caller, instance: Instance) -> Operation | None:
+def running(caller: Caller, instance: Instance) -> Operation | None:
+    """What is being done to it."""
     last = _last(caller, instance)
     return last if last and last.state == OperationState.RUNNING else None
 

@@ -17,7 +17,7 @@ from controlplane.accounts.identity import signing_up
 from controlplane.console import known_browser, single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import JoinForm, NameForm
-from controlplane.console.page import owners_page
+from controlplane.console.page import owners_page, to_first_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.accounts import BACKEND, SIGN_UP
 from controlplane.console.views.sso import ASKED
@@ -30,6 +30,7 @@ from controlplane.tenants.models import Role
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.accounts.models import User
     from controlplane.accounts.selectors import Caller
     from controlplane.tenants.models import Invitation, Organisation
 
@@ -64,15 +65,17 @@ def _by_provider(request: HttpRequest, invitation: Invitation) -> HttpResponse:
 
 
 def _join(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
-    status = 200
+    status, problem = 200, ""
     if request.method == "POST":
         try:
             joined = joining.invitation_accept(token=token, user=request.user)
-        except Conflict as error:  # of another address: the page says so, and what to do
+        except Conflict as error:
             status = error.http_status
+            # Of one that is for another address the page says so in any case, and what to do.
+            problem = "" if error.code == "another_address" else said(error)
         else:
-            return _joined(request, joined.organisation)
-    return _page(request, invitation, None, status)
+            return _joined(request, request.user, joined.organisation)
+    return _page(request, invitation, None, status, problem=problem)
 
 
 def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
@@ -86,7 +89,7 @@ def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpRe
             form.refuse(error)
         else:
             login(request, user, backend=BACKEND)
-            return known_browser.remember(request, _joined(request, organisation), user)
+            return known_browser.remember(request, _joined(request, user, organisation), user)
     return _page(request, invitation, form, 422 if form.errors else 200)
 
 
@@ -105,15 +108,21 @@ def _ask(request: HttpRequest, invitation: Invitation) -> HttpResponse:
     return _page(request, invitation, form, status, sent_to)
 
 
-def _joined(request: HttpRequest, organisation: Organisation) -> HttpResponse:
+def _joined(request: HttpRequest, user: User, organisation: Organisation) -> HttpResponse:
     messages.success(request, f"You are a member of {organisation.name} now.")
-    return redirect("console:instances", organisation.id)
+    return to_first_page(request, user, organisation.id)
 
 
 def _page(
-    request: HttpRequest, invitation: Invitation, form: JoinForm | NameForm | None, status: int, sent_to: str = ""
+    request: HttpRequest,
+    invitation: Invitation,
+    form: JoinForm | NameForm | None,
+    status: int,
+    sent_to: str = "",
+    problem: str = "",
 ) -> HttpResponse:
     context = {"invitation": invitation, "role": Role(invitation.role).label, "form": form, "sent_to": sent_to}
+    context["problem"] = problem
     if form is not None and joining.may_join_by_provider(invitation):
         context["provider"] = provider_in_force(invitation.organisation_id)
     return render(request, "console/invitation.html", context, status=status)

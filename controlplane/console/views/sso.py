@@ -18,8 +18,7 @@ from controlplane.accounts.selectors import caller_in
 from controlplane.console import single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.sso import OrganisationIdForm, ProviderForm
-from controlplane.console.page import LAST_ORGANISATION, own_page
-from controlplane.console.places import first_page
+from controlplane.console.page import LAST_ORGANISATION, own_page, to_first_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.views.accounts import BACKEND
 from controlplane.core.errors import Forbidden, Invalid, NotFound, SluiceError
@@ -101,8 +100,7 @@ def back(request: HttpRequest, whose: str) -> HttpResponse:
     request.session[single_sign_on.MARK] = {"link": link.pk, "organisation": link.organisation_id}
     request.session.set_expiry(single_sign_on.LASTS)
     request.session[LAST_ORGANISATION] = link.organisation_id
-    caller = caller_in(user=link.membership.user, organisation_id=link.organisation_id)
-    return redirect(f"console:{first_page(caller.limits)}", link.organisation_id)
+    return to_first_page(request, link.membership.user, link.organisation_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -20,6 +20,7 @@ from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.times import times_chosen
 from controlplane.console.views.history import all_drawn, events_marked, times_shown
+from controlplane.console.views.instances import running
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound, SluiceError, Unavailable
 from controlplane.history.requests.topics import topic_is_kept, topic_moved_get
@@ -105,8 +106,14 @@ def fits(view: selectors.TopicView, search: str, tag: str) -> bool:
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """A new topic, there when this answers."""
+    """A new topic, there when this answers. While its instance is being created, how far that is stands in the form's place."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    if instance.state == InstanceState.CREATING and request.method != "POST":
+        operation = running(caller, instance)
+        if operation is None:  # it has failed, which the page of the instance says
+            return redirect("console:instance", caller.organisation.id, instance.id)
+        context = {"instance": instance, "tab": "topics", "operation": operation}
+        return render(request, "console/topic_new.html", context)
     defaults = config_of(instance.config)
     initial = {
         "partitions": defaults["default_partitions"],

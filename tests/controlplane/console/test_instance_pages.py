@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +50,7 @@ def newest(organisation) -> Instance:
 def test_creating_shows_every_step_and_then_the_address(at_alice, brokers):
     answer = at_alice.post("instances/new", SIZES | {"whitelist": "10.0.0.0/8\n127.0.0.1, ::1"})
     made = newest(at_alice.organisation)
-    assert answer["Location"] == at_alice.address(f"instances/{made.id}")
+    assert answer["Location"] == at_alice.address(f"instances/{made.id}/new-topic"), "the first one leads on"
     assert (made.name, made.bandwidth_mib_per_s, made.whitelist) == (
         "events", 2.5, ["10.0.0.0/8", "127.0.0.1/32", "::1/128"],
     )  # fmt: skip
@@ -59,6 +60,9 @@ def test_creating_shows_every_step_and_then_the_address(at_alice, brokers):
     run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get().id)
     status = at_alice.get(f"instances/{made.id}/status", headers={"HX-Request": "true"})
     assert status["HX-Refresh"] == "true"
+    page = at_alice.client.get(answer["Location"])
+    assert "Being created" not in text_of(page)
+    assert 'name="partitions"' in page.content.decode(), "the form of the first topic"
     page = at_alice.get(f"instances/{made.id}")
     assert "Being created" not in text_of(page)
     assert "127.0.0.1:20100,127.0.0.1:20101,127.0.0.1:20102" in text_of(page)
@@ -88,6 +92,29 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_made(at_alice, bro
     assert problem_beside(page, field) == said
     assert newest(at_alice.organisation) is None
     assert 'value="2.5"' in page.content.decode() or field == "bandwidth_mib_per_s", "what was typed stays"
+
+
+def test_where_there_is_no_instance_the_list_has_the_form_of_one(at_alice, at_viewer):
+    page = at_alice.get()
+    assert "Create your first instance" in text_of(page)
+    assert f'action="{at_alice.address("instances/new")}"' in page.content.decode()
+    assert "a month" in text_of(page), "the price of what stands in it"
+    assert 'name="bandwidth_mib_per_s"' not in at_viewer.get().content.decode()
+    assert 'name="bandwidth_mib_per_s"' not in at_alice.get("instances?q=x").content.decode()
+
+
+def test_the_second_instance_leads_to_its_page(at_alice, instance):
+    answer = at_alice.post("instances/new", SIZES | {"name": "second", "whitelist": ""})
+    assert answer["Location"] == at_alice.address(f"instances/{newest(at_alice.organisation).id}")
+
+
+def test_a_first_instance_that_could_not_be_created_is_said_on_its_page(at_alice, brokers):
+    answer = at_alice.post("instances/new", SIZES | {"whitelist": ""})
+    assert "Once it is there, you make your first topic here." in text_of(at_alice.client.get(answer["Location"]))
+    fail_the("instance.create", at_alice.organisation)
+    page = at_alice.client.get(answer["Location"], follow=True)
+    assert page.redirect_chain[-1][0] == at_alice.address(f"instances/{newest(at_alice.organisation).id}")
+    assert "Creating this instance gave up" in text_of(page)
 
 
 def test_the_list_shows_state_flow_and_size(at_alice, at_bob, instance, flow_master):

@@ -12,7 +12,8 @@ from controlplane.accounts.models import User
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
 from controlplane.tenants import invitations
-from controlplane.tenants.models import Invitation, Membership, Role
+from controlplane.tenants.models import Invitation, Membership, Organisation, Role
+from tests.controlplane.sso.rows import provider_row
 
 from .conftest import problem_beside, text_of, visit
 
@@ -276,3 +277,67 @@ def test_an_owner_elsewhere_is_no_owner_here(at_alice, at_bob, at_charlie):
         organisation=at_alice.organisation, inviter=at_charlie.user, email="dora@example.com", role=Role.OWNER
     )
     assert Client().get(f"/invitations/{token}").status_code == 404
+
+
+# --- where joining leads ----------------------------------------------------------------------------------------------------
+
+OWN_ROLES = ({"topics": "look"}, {"instances": "look"}, {"billing": "look"}, {"audit": "look"}, {"members": "look"})
+
+
+def came_to(path, user=None):
+    """The page at the end of the way: of somebody who has an account, or of a new person."""
+    browser = Client()
+    if user is not None:
+        browser.force_login(user)
+    page = browser.post(path, {} if user else {"name": "Dora", "password": PASSWORD}, follow=True)
+    assert "You are a member of alice's now." in text_of(page)
+    return page
+
+
+@pytest.mark.parametrize("has_account", [True, False])
+@pytest.mark.parametrize("role", Role.values)
+def test_whoever_joins_comes_to_a_page_that_is_open_to_them(at_alice, alice, charlie, role, has_account):
+    user = charlie.user if has_account else None
+    page = came_to(invite(at_alice, user.email if user else "dora@example.com", role), user)
+    assert page.status_code == 200, page.redirect_chain
+    first = "bills" if role == Role.BILLING else "instances"
+    assert page.redirect_chain[-1][0] == at_alice.address(first)
+    assert not AuditEntry.objects.for_organisation(alice.organisation).filter(action="access.denied").exists()
+
+
+@pytest.mark.parametrize("scopes", OWN_ROLES, ids=lambda scopes: next(iter(scopes)))
+def test_so_does_whoever_joins_with_a_role_of_the_organisations_own(at_alice, alice, charlie, scopes):
+    role = alice.api.post("/api/v1/roles", {"name": "Night watch", "scopes": scopes}).json()["id"]
+    page = came_to(invite(at_alice, "charlie@example.com", role), charlie.user)
+    assert page.status_code == 200, page.redirect_chain
+    assert page.redirect_chain[-1][0].startswith(f"/{at_alice.organisation.id}/")
+    assert not AuditEntry.objects.for_organisation(alice.organisation).filter(action="access.denied").exists()
+
+
+def test_where_single_sign_on_is_required_they_come_to_the_page_on_which_they_connect(at_alice, charlie):
+    path = invite(at_alice, "charlie@example.com")
+    row = provider_row(at_alice.organisation)
+    row.is_on = row.is_required = True
+    row.save()
+    page = came_to(path, charlie.user)
+    assert (page.status_code, page.redirect_chain[-1][0]) == (200, f"/{at_alice.organisation.id}/sso")
+    assert 'name="do" value="connect"' in page.content.decode()
+
+
+def test_where_a_second_factor_is_required_they_come_to_the_page_on_which_they_set_one_up(at_alice, charlie):
+    path = invite(at_alice, "charlie@example.com")
+    Organisation.objects.update(second_factor_demanded=True)
+    page = came_to(path, charlie.user)
+    assert (page.status_code, page.redirect_chain[-1][0]) == (200, "/account/second-factor")
+    assert "requires its members to have a second factor" in text_of(page)
+
+
+def test_why_a_link_is_refused_is_said(at_alice, at_charlie):
+    """Between the look at the invitation and its use, the organisation was marked for deletion."""
+    path = invite(at_alice, "charlie@example.com")
+    in_time = SYSTEM_CLOCK.now()
+    Organisation.objects.update(deletion_asked_at=in_time, deletes_at=in_time + timedelta(days=7))
+    page = at_charlie.client.post(path)
+    assert page.status_code == 409
+    assert "until when an owner can take that back" in text_of(page)
+    assert role_of("charlie@example.com", at_alice.organisation) is None

@@ -31,6 +31,7 @@ def test_a_stranger_learns_what_this_is_and_where_to_sign_up(browser):
     page = browser.get("/")
     assert page.status_code == 200
     assert 'href="/sign-up"' in page.content.decode()
+    assert 'action="/sign-up"' in page.content.decode(), "the form of an account is on it"
     assert "/api/v1/schema" in page.content.decode()
 
 

@@ -1,11 +1,10 @@
-"""Every address of the console, and who may open it: charlie never learns that there is anything.
+"""Every address of the console, and who may open it. That others never learn of it is asked in test_foreign_by_role.py.
 
 The addresses come from the routes themselves, so that a page added later is in these tests by being a page.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import UTC, datetime
 
 import pytest
@@ -33,7 +32,6 @@ from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.loads.rows import load_row
 from tests.controlplane.rebalancing.rows import rebalance_row
 from tests.controlplane.rows import access_key_row, custom_role_row, service_account_row
-from tests.controlplane.test_foreign_ids import rows
 from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 
 from .conftest import text_of
@@ -152,29 +150,6 @@ def test_a_viewer_opens_each_too_and_changes_nothing(at_viewer, address):
     assert {name: status for name, status in answers.items() if status not in (403, 405)} == {}
 
 
-def test_to_a_stranger_none_exists(at_charlie, address):
-    for name in TENANTS:
-        for method in (at_charlie.client.get, at_charlie.client.post):
-            page = method(address(name))
-            assert page.status_code in (404, 405), name
-            assert "events" not in page.content.decode(), name
-
-
-def test_ones_own_organisation_does_not_open_anothers_instance(at_charlie, address):
-    of_instances = ("instance", "topic", "group", "transaction", "usage", "throttle")
-    for name in TENANTS_PAGES:
-        if any(part in name for part in of_instances):
-            page = at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id))
-            expected = 200 if name in ("instances", "instance_names", "instance_new", "instance_estimate") else 404
-            assert page.status_code == expected, name
-            assert "events" not in text_of(page), name
-
-
-@pytest.mark.parametrize("name", ["operation", "operation_steps"])
-def test_nor_anothers_operation(at_charlie, address, name):
-    assert at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id)).status_code == 404
-
-
 # What a form of its own organisation sends, so that nothing but the id is wrong.
 FORMS = {
     "instance_settings": {"name": "mine", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60},
@@ -227,28 +202,6 @@ FORMS = {
     "member_role": {"role": "viewer"},
     "member_remove": {},
 }
-WITH_IDS = [
-    route.name
-    for route in urls.urlpatterns
-    if "organisation_id" in route.pattern.converters and len(route.pattern.converters) > 1
-]
-
-
-def test_a_form_of_ones_own_organisation_does_nothing_to_what_is_anothers(at_charlie, address, tree, admin):
-    """Charlie owns his organisation, and sends alice's ids through it."""
-    at_charlie.get()  # the session remembers where he last was
-    before = (
-        rows(),
-        *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found)),
-    )
-    for name in WITH_IDS:
-        path = address(name, organisation_id=at_charlie.organisation.id)
-        answer = at_charlie.client.post(path, FORMS.get(name, {}))
-        assert answer.status_code in ((404,) if name in FORMS else (404, 405)), name
-        assert "events" not in text_of(answer), name
-        assert "alice" not in text_of(answer), name
-        after = (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found, admin.transactions.found)
-        assert after == before, name
 
 
 @pytest.mark.parametrize("name", sorted(FORMS))
