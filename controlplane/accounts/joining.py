@@ -9,7 +9,7 @@ from django.db import transaction
 from controlplane.accounts import custom_roles, standing
 from controlplane.accounts import services as accounts
 from controlplane.accounts.identity import addresses, letters, links, signing_up
-from controlplane.accounts.models import User
+from controlplane.accounts.models import ApiKey, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, Invalid, LimitReached
 from controlplane.core.text import name_checked
@@ -180,13 +180,43 @@ def join_by_provider(
 
 
 @transaction.atomic
-def member_remove(*, organisation: Organisation, actor: str, membership_id: int, clock: Clock = SYSTEM_CLOCK) -> None:
+def member_remove(
+    *,
+    organisation: Organisation,
+    by: User,
+    membership_id: int,
+    with_key: ApiKey | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
     """Take a person out and revoke their keys of this organisation, for good: coming back makes none of them work again.
 
-    Raises NotFound, Conflict for the last owner.
+    `with_key`: the API key that asks. Who was an owner when the request began, and is none any more, takes nobody out: least of
+    all who has just taken the role from them.
+
+    Raises NotFound, Forbidden, Unauthenticated, Conflict for the last owner.
     """
-    membership = tenants.member_remove(organisation=organisation, actor=actor, membership_id=membership_id)
-    accounts.member_keys_revoke(organisation=organisation, actor=actor, user=membership.user, clock=clock)
+    accounts.owner_lock(organisation=organisation, user=by, with_key=with_key)
+    membership = tenants.member_remove(organisation=organisation, actor=by.email, membership_id=membership_id)
+    accounts.member_keys_revoke(organisation=organisation, actor=by.email, user=membership.user, clock=clock)
+
+
+@transaction.atomic
+def invitation_withdraw(
+    *,
+    organisation: Organisation,
+    by: User,
+    invitation_id: str,
+    with_key: ApiKey | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Invitation:
+    """End an invitation, as whoever owns the organisation still. `with_key`: the API key that asks.
+
+    Raises NotFound, Forbidden, Unauthenticated, Conflict where it was accepted.
+    """
+    accounts.owner_lock(organisation=organisation, user=by, with_key=with_key)
+    return invitations.invitation_withdraw(
+        organisation=organisation, actor=by.email, invitation_id=invitation_id, clock=clock
+    )
 
 
 @transaction.atomic

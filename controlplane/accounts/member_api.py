@@ -127,7 +127,12 @@ class MemberApi(APIView):
     def delete(self, request: Request, membership_id: int) -> Response:
         """Take a member out; their keys of this organisation are revoked for good. The last owner stays."""
         caller = caller_of(request)
-        joining.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=_id(membership_id))
+        joining.member_remove(
+            organisation=caller.organisation,
+            by=caller.person,
+            with_key=caller.key,
+            membership_id=_id(membership_id),
+        )
         return Response(status=204)
 
 
@@ -172,8 +177,8 @@ class InvitationApi(APIView):
     def delete(self, request: Request, invitation_id: str) -> Response:
         """Withdraw an invitation: its link leads nowhere from now on. Twice is once."""
         caller = caller_of(request)
-        invitations.invitation_withdraw(
-            organisation=caller.organisation, actor=caller.actor, invitation_id=invitation_id
+        joining.invitation_withdraw(
+            organisation=caller.organisation, by=caller.person, with_key=caller.key, invitation_id=invitation_id
         )
         return Response(status=204)
 

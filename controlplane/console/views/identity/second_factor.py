@@ -15,7 +15,7 @@ from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
 from controlplane.console.proof import proof_asked
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
-from controlplane.tenants import services as tenants
+from controlplane.organisations import ownership
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -101,7 +101,7 @@ def demand(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every member needs one from now on, or none does any more."""
     demanded = request.POST.get("demanded") == "1"
     try:
-        tenants.second_factor_demand(organisation=caller.organisation, actor=caller.person, demanded=demanded)
+        ownership.second_factor_demand(organisation=caller.organisation, by=caller.person, demanded=demanded)
     except Conflict as error:
         messages.error(request, said(error))
     else:
