@@ -13,7 +13,7 @@ from controlplane.accounts.identity import passkeys, second_factor, sessions, to
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
-from controlplane.console.proof import proof_asked
+from controlplane.console.proof import factor_asked, proof_asked, proved
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.organisations import ownership
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
-@proof_asked
+@factor_asked
 def shown(request: HttpRequest) -> HttpResponse:
     """Which of the forms was sent, its button says. Codes are in the answer to the form, and on no page after it."""
     act = {"begin": _begin, "confirm": _confirm, "renew": _renew, "remove": _remove}.get(request.POST.get("do", ""))
@@ -48,6 +48,7 @@ def _confirm(request: HttpRequest) -> HttpResponse:
         except SluiceError as error:
             form.refuse(error)
         else:
+            proved(request, by_factor=True)
             # They began with the password alone: whoever has no more than that is not to stay in by one.
             ended = sessions.sessions_end(user=request.user, but=request.session.session_key)
             if ended:
