@@ -20,13 +20,15 @@ for one count is not counted by those below it.
 Nobody keeps somebody else out by it: a browser that is known has counts of its own; one that is new becomes known by a link
 that is mailed to the person (identity/browsers.py); and a passkey signs in beside all of it.
 
-Windows follow the clock, so the time to wait is known. Where the cache does not answer, nobody is kept out.
+Windows follow the clock, so the time to wait is known. Where the cache does not answer, each process counts for itself
+(`core/counts_here.py`), by the same windows and limits: whoever can make it slow guesses a few times as often, and no more.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,7 @@ from django.core.cache import cache
 
 from controlplane.core import caching, kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.counts_here import CountsHere
 from controlplane.core.errors import TooManyAttempts
 
 if TYPE_CHECKING:
@@ -49,6 +52,8 @@ MOST_BY_PROVIDERS, DAY_S = 20, 24 * 60 * 60
 """Wrong proofs of one person in a day, in the sessions of all providers together: each organisation's own count begins anew every
 quarter of an hour, and its provider signs in as whom it likes. Elsewhere the person shows that it is them as ever."""
 MOST_ASKED = 20
+HERE = CountsHere()
+"""Of this process: what is counted while the cache is away."""
 SITES_PREFIX = 64
 """Of IPv6: a customer with one address has its whole network."""
 
@@ -59,7 +64,7 @@ def attempt_begin(
     """Count an attempt; `browser` names one that is known for this account. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
     for kind, key in _keys(what, email, address, browser, now_s).items():
-        if _counted(key) > MOST[kind]:
+        if _counted(key, now_s) > MOST[kind]:
             LOG.warning("%s refused: too many attempts, counted by %s", what, kind)
             raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
 
@@ -67,7 +72,7 @@ def attempt_begin(
 def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
     """Count what an address asks for that makes an account or leads to a mail. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
-    if _counted(_key(what, "address", _network(address), now_s)) > MOST_ASKED:
+    if _counted(_key(what, "address", _network(address), now_s), now_s) > MOST_ASKED:
         raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
 
 
@@ -76,21 +81,18 @@ def attempt_succeeded(
 ) -> None:
     """The password was right: the account starts anew, and the address has not used this attempt."""
     keys = _keys(what, email, address, browser, int(clock.now().timestamp()))
-    try:
-        cache.delete_many([key for kind, key in keys.items() if kind != "address"])
-        if "address" in keys:
-            cache.decr(keys["address"])
-    except (*kept.AWAY, ValueError):  # ValueError: the window has ended meanwhile
-        return
+    anew = [key for kind, key in keys.items() if kind != "address"]
+    HERE.forget(anew)  # of a moment at which the cache was away
+    with suppress(*kept.AWAY):
+        cache.delete_many(anew)
+    if "address" in keys:
+        _taken_back(keys["address"])
 
 
 def by_provider_begin(*, email: str, clock: Clock = SYSTEM_CLOCK) -> int:
-    """Count a proof in a session that any provider has begun: how many there are today. Raises TooManyAttempts.
-
-    0: the cache is away.
-    """
+    """Count a proof in a session that any provider has begun: how many there are today. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
-    found = _counted(_by_provider(email, now_s), DAY_S)
+    found = _counted(_by_provider(email, now_s), now_s, DAY_S)
     if found > MOST_BY_PROVIDERS:
         LOG.warning("%s refused: too many in a day in sessions of providers", PROOF_BY_SSO)
         raise TooManyAttempts(DAY_S - now_s % DAY_S)
@@ -99,10 +101,7 @@ def by_provider_begin(*, email: str, clock: Clock = SYSTEM_CLOCK) -> int:
 
 def by_provider_succeeded(*, email: str, clock: Clock = SYSTEM_CLOCK) -> None:
     """It was right, and is not counted. Those before it are: what the person does well gives nobody more tries."""
-    try:
-        cache.decr(_by_provider(email, int(clock.now().timestamp())))
-    except (*kept.AWAY, ValueError):  # ValueError: the day has ended meanwhile
-        return
+    _taken_back(_by_provider(email, int(clock.now().timestamp())))
 
 
 def _by_provider(email: str, now_s: int) -> str:
@@ -138,6 +137,14 @@ def _network(address: str) -> str:
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 
-def _counted(key: str, window_s: int = WINDOW_S) -> int:
+def _counted(key: str, now_s: int, window_s: int = WINDOW_S) -> int:
     with caching.insisting():
-        return kept.counted(key, window_s, LOG, "sign-in attempts are not counted") or 0
+        found = kept.counted(key, window_s, LOG, "sign-in attempts are counted in this process alone")
+    return HERE.one_more(key, now_s=now_s, window_s=window_s) if found is None else found
+
+
+def _taken_back(key: str) -> None:
+    try:
+        cache.decr(key)
+    except (*kept.AWAY, ValueError):  # ValueError: the window has ended meanwhile, or it was counted here
+        HERE.take_back(key)

@@ -10,7 +10,8 @@ from django.db import transaction
 from controlplane.accounts import custom_roles, standing
 from controlplane.accounts import services as accounts
 from controlplane.accounts.identity import addresses, letters, links, signing_up
-from controlplane.accounts.models import User
+from controlplane.accounts.models import ApiKey, User
+from controlplane.core.addresses import is_public
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, Invalid, LimitReached
 from controlplane.core.text import name_checked
@@ -37,6 +38,24 @@ def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> 
     organisation_name = name_checked(organisation_name, field="organisation_name")
     user = accounts.user_sign_up(email=email, password=password, name=name)
     return user, tenants.organisation_create(name=organisation_name, owner=user)
+
+
+def sign_up_here_check(*, address: str) -> None:
+    """Whether who asks from this address may have an account at once. Raises Forbidden.
+
+    Where no mail is sent, signing up tells whether there is an account with an address. So it is for the network that the
+    installation stands in, and not for strangers: whoever comes from a public address is refused before anything is looked up.
+    Where callers are behind a proxy that is not to be believed (`SLUICE_TLS` is off), the proxy's address is all there is.
+    """
+    try:
+        is_strange = is_public(address)
+    except ValueError:  # a socket that is no network's
+        is_strange = False
+    if is_strange:
+        raise Forbidden(
+            "this installation sends no e-mail: its operators have to name a mail server before anybody can sign up from here",
+            code="mail_off",
+        )
 
 
 @transaction.atomic
@@ -187,19 +206,43 @@ def join_by_provider(
 def member_remove(
     *,
     organisation: Organisation,
-    actor: str,
+    by: User,
     membership_id: int,
+    with_key: ApiKey | None = None,
     check: Callable[[Membership], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Take a person out and revoke their keys of this organisation, for good: coming back makes none of them work again.
 
-    `check` is told the member as they are.
+    `with_key`: the API key that asks. Who was an owner when the request began, and is none any more, takes nobody out: least of
+    all who has just taken the role from them. `check` is told the member as they are.
 
-    Raises NotFound, Conflict for the last owner.
+    Raises NotFound, Forbidden, Unauthenticated, Conflict for the last owner.
     """
-    membership = tenants.member_remove(organisation=organisation, actor=actor, membership_id=membership_id, check=check)
-    accounts.member_keys_revoke(organisation=organisation, actor=actor, user=membership.user, clock=clock)
+    accounts.owner_lock(organisation=organisation, user=by, with_key=with_key)
+    membership = tenants.member_remove(
+        organisation=organisation, actor=by.email, membership_id=membership_id, check=check
+    )
+    accounts.member_keys_revoke(organisation=organisation, actor=by.email, user=membership.user, clock=clock)
+
+
+@transaction.atomic
+def invitation_withdraw(
+    *,
+    organisation: Organisation,
+    by: User,
+    invitation_id: str,
+    with_key: ApiKey | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Invitation:
+    """End an invitation, as whoever owns the organisation still. `with_key`: the API key that asks.
+
+    Raises NotFound, Forbidden, Unauthenticated, Conflict where it was accepted.
+    """
+    accounts.owner_lock(organisation=organisation, user=by, with_key=with_key)
+    return invitations.invitation_withdraw(
+        organisation=organisation, actor=by.email, invitation_id=invitation_id, clock=clock
+    )
 
 
 @transaction.atomic

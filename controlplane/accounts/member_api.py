@@ -157,7 +157,8 @@ class MemberApi(APIView):
         caller = caller_of(request)
         joining.member_remove(
             organisation=caller.organisation,
-            actor=caller.actor,
+            by=caller.person,
+            with_key=caller.key,
             membership_id=_id(membership_id),
             check=_check(request),
         )
@@ -205,8 +206,8 @@ class InvitationApi(APIView):
     def delete(self, request: Request, invitation_id: str) -> Response:
         """Withdraw an invitation: its link leads nowhere from now on. Twice is once."""
         caller = caller_of(request)
-        invitations.invitation_withdraw(
-            organisation=caller.organisation, actor=caller.actor, invitation_id=invitation_id
+        joining.invitation_withdraw(
+            organisation=caller.organisation, by=caller.person, with_key=caller.key, invitation_id=invitation_id
         )
         return Response(status=204)
 

@@ -15,6 +15,7 @@ from quota.contracts.networks import NO_ZONES, ZONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from ipaddress import IPv4Network, IPv6Network
 
 MOST_ENTRIES = 512
 """As CKafka's CreateTopicIpWhiteList."""
@@ -34,6 +35,18 @@ def whitelist_problems(cidrs: Sequence[object], *, field: str) -> list[FieldProb
         return [FieldProblem(field, f"has {len(cidrs)} entries; at most {MOST_ENTRIES} are allowed")]
     found = ((index, _problem(entry)) for index, entry in enumerate(cidrs))
     return [FieldProblem(f"{field}.{index}", problem) for index, problem in found if problem]
+
+
+def whitelist_widens(now: Sequence[str] | None, wanted: Sequence[str] | None) -> bool:
+    """Whether `wanted` names a block that none of `now` holds. None: whoever the wider list lets in, so nothing is wider."""
+    if now is None or wanted is None:
+        return now is not None and wanted is None
+    held = [ip_network(block) for block in now]
+    return not all(any(_holds(block, ip_network(each)) for block in held) for each in wanted)
+
+
+def _holds(block: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:
+    return block.version == other.version and other.subnet_of(block)  # type: ignore[arg-type]
 
 
 def _problem(entry: object) -> str | None:

@@ -31,8 +31,8 @@ INVOICES, INVOICE, ELASTIC, THROTTLED = "invoices_wait", "invoice_failed", "elas
 KINDS = (BROKER, CACHE, CLUSTER, WORKERS, METERING, LOSS, INVOICES, INVOICE, ELASTIC, THROTTLED)
 TROUBLED = ("failing", "stalled", "silent")
 _CACHE = (
-    "Redis does not answer: workers are not told what there is to do, and attempts to sign in and requests by REST are not "
-    "counted"
+    "Redis does not answer: workers are not told what there is to do, requests by REST are not counted, and attempts to "
+    "sign in by each web process for itself"
 )
 _WORKERS = "no worker is heard: nothing that is asked for begins, no alarms are judged and no mails sent"
 _ELASTIC = "what it has counted since it was read last is on no bill and in no budget yet"

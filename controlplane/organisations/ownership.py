@@ -76,6 +76,13 @@ def organisation_rename_check(
 
 
 @transaction.atomic
+def second_factor_demand(*, organisation: Organisation, by: User, demanded: bool) -> None:
+    """Every member needs a second factor, or none does. Raises Forbidden, Conflict where the owner who asks has none."""
+    services.owner_lock(organisation=organisation, user=by, with_key=None)
+    tenants.second_factor_demand(organisation=organisation, actor=by, demanded=demanded)
+
+
+@transaction.atomic
 def ownership_transfer(
     *,
     organisation: Organisation,

@@ -64,6 +64,8 @@ def welcome(layout: Layout, seconds: float) -> str:
             (f"Tenant {tenant['name']}", f"{instance['id']}   bootstrap {instance['bootstrap']}")
             for instance in tenant["instances"]
         )
+    if not os.environ.get("SLUICE_SMTP"):
+        rows.append(("Mail", "off (SLUICE_SMTP): signing up says who has an account, so let no strangers reach this"))
     rows.append(("API keys", f"{_short(layout)}/secrets.json"))
     if found and found[0]["instances"]:
         bootstrap = found[0]["instances"][0]["bootstrap"]

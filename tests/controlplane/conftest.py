@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache
 from rest_framework.test import APIClient
 
+from controlplane.accounts import attempts
 from controlplane.accounts import services as accounts
 from controlplane.alarms.delivery import posting
 from controlplane.clusters import master, zookeeper
@@ -120,6 +121,7 @@ def own_cache(settings: SettingsWrapper) -> None:
     """Not the Redis of a stack that happens to run here."""
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     cache.clear()
+    attempts.HERE.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -344,7 +344,7 @@ def test_nobody_rotates_the_key_of_somebody_else(alice, bob, charlie):
 
 def test_keys_of_whoever_is_removed_are_revoked_and_stay_so(alice, bob):
     membership = Membership.objects.get(organisation=alice.organisation, user=bob.user)
-    joining.member_remove(organisation=alice.organisation, actor="alice@example.com", membership_id=membership.pk)
+    joining.member_remove(organisation=alice.organisation, by=alice.user, membership_id=membership.pk)
     problem(bob.api.get("/api/v1/me"), 401, "unauthenticated")
     tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.MEMBER)
     problem(bob.api.get("/api/v1/me"), 401, "unauthenticated")

@@ -9,9 +9,11 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts import joining
+from controlplane.accounts import services as accounts
 from controlplane.accounts.models import User
 from controlplane.accounts.scopes import SCOPES
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.models import AuditEntry
 from controlplane.mail.outbox import send_due
 from controlplane.tenants import invitations
@@ -100,19 +102,60 @@ def test_the_last_owner_stays_one(alice, bob):
 
 
 def test_of_two_owners_who_take_each_other_out_at_once_one_stays(alice, bob, monkeypatch):
-    """Both may, when they are asked; the lock on the organisation lets one change happen after the other."""
+    """Both may, when they are asked; the lock on the organisation lets one change happen after the other.
+
+    Whoever comes second is no owner any more.
+    """
     alice.api.patch(at(bob), {"role": "owner"})
     remove, met = joining.member_remove, []
 
     def meanwhile(**asked):
         if not met:
             met.append(True)
-            remove(organisation=alice.organisation, actor="bob@example.com", membership_id=membership(alice).pk)
+            remove(organisation=alice.organisation, by=bob.user, membership_id=membership(alice).pk)
         return remove(**asked)
 
     monkeypatch.setattr(joining, "member_remove", meanwhile)
-    problem(alice.api.delete(at(bob)), 409, "last_owner")
+    problem(alice.api.delete(at(bob)), 403, "forbidden")
     assert membership(bob).role == Role.OWNER
+
+
+# --- meanwhile ----------------------------------------------------------------------------------------------------------------
+
+
+def demoted(alice, bob):
+    """She was an owner when the request was let in; he has taken the role from her since."""
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
+    tenants.membership_set(organisation=alice.organisation, user=alice.user, role=Role.MEMBER)
+
+
+def test_who_owned_when_the_request_began_takes_nobody_out(alice, bob):
+    demoted(alice, bob)
+    with pytest.raises(Forbidden):
+        joining.member_remove(organisation=alice.organisation, by=alice.user, membership_id=membership(bob).pk)
+    assert membership(bob).role == Role.OWNER
+    assert bob.api.get("/api/v1/me").status_code == 200
+
+
+def test_who_owned_when_the_request_began_withdraws_no_invitation(alice, bob):
+    demoted(alice, bob)
+    by_bob = invited(bob)["id"]
+    with pytest.raises(Forbidden):
+        joining.invitation_withdraw(organisation=alice.organisation, by=alice.user, invitation_id=by_bob)
+    assert Invitation.objects.for_organisation(alice.organisation).get(pk=by_bob).withdrawn_at is None
+
+
+@pytest.mark.parametrize("does", ["member_remove", "invitation_withdraw"])
+def test_a_key_that_was_revoked_meanwhile_takes_out_nobody_and_nothing(alice, bob, does):
+    asked = (
+        {"membership_id": membership(bob).pk} if does == "member_remove" else {"invitation_id": invited(alice)["id"]}
+    )
+    key, _ = accounts.api_key_create(organisation=alice.organisation, user=alice.user, name="gone")
+    accounts.api_key_revoke(organisation=alice.organisation, actor="a", key_id=key.pk)
+    with pytest.raises(Unauthenticated):
+        getattr(joining, does)(organisation=alice.organisation, by=alice.user, with_key=key, **asked)
+    assert Membership.objects.filter(organisation=alice.organisation, user=bob.user).exists()
+    assert not audited(alice, "invitation.withdraw")
 
 
 def test_an_owner_who_is_none_any_more_leaves_no_invitation_open(alice, bob):

@@ -251,7 +251,7 @@ def test_an_owner_who_is_none_any_more_when_the_lock_is_had_makes_nothing(alice,
 def test_its_keys_outlive_the_membership_of_whoever_made_them(alice, bob, account):
     tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
     _, api = key_of(bob, account)
-    joining.member_remove(organisation=alice.organisation, actor="alice@example.com", membership_id=membership(bob).pk)
+    joining.member_remove(organisation=alice.organisation, by=alice.user, membership_id=membership(bob).pk)
     accounts.keys_revoke(user=bob.user)
     User.objects.filter(pk=bob.user.pk).update(is_active=False)
     assert api.get("/api/v1/me").status_code == 200

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import Invalid
-from controlplane.core.whitelist import MOST_ENTRIES, whitelist_parse
+from controlplane.core.whitelist import MOST_ENTRIES, whitelist_parse, whitelist_widens
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,24 @@ def test_whatever_is_kept_is_a_network_that_holds_the_address_given(address, len
     block = str(ip_network(f"{address}/{length}", strict=False))
     (kept,) = whitelist_parse([block], field="cidrs")
     assert ip_address(str(address)) in ip_network(kept)
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "widens"),
+    [
+        (["10.0.0.0/8"], ["10.0.0.0/8"], False),
+        (["10.0.0.0/8", "192.168.0.0/16"], ["10.1.0.0/16"], False),
+        (["10.0.0.0/8"], [], False),
+        (["0.0.0.0/0", "::/0"], ["10.0.0.0/8", "fd00::/8"], False),
+        (["10.0.0.0/8"], ["10.0.0.0/8", "203.0.113.7"], True),
+        (["10.1.0.0/16"], ["10.0.0.0/8"], True),
+        (["0.0.0.0/0"], ["::/0"], True),
+        ([], ["10.0.0.1/32"], True),
+        (None, ["0.0.0.0/0"], False),
+        (["10.0.0.0/8"], None, True),
+        (None, None, False),
+    ],
+)
+def test_a_list_is_wider_where_it_names_a_block_that_none_of_now_holds(now, wanted, widens):
+    """None is whoever the wider list lets in."""
+    assert whitelist_widens(now, wanted) is widens

@@ -233,6 +233,14 @@ def test_the_admin_password_is_shown_the_first_time_only(layout):
     assert password not in report.welcome(layout, 1.0)
 
 
+def test_the_welcome_says_that_strangers_must_not_reach_a_stack_that_sends_no_mail(layout, monkeypatch):
+    ensure_secrets(layout.secrets_file)
+    monkeypatch.delenv("SLUICE_SMTP", raising=False)
+    assert "let no strangers reach this" in report.welcome(layout, 1.0)
+    monkeypatch.setenv("SLUICE_SMTP", "mail.example.com:587")
+    assert "let no strangers reach this" not in report.welcome(layout, 1.0)
+
+
 def test_the_welcome_names_the_demo_instance_and_a_line_each_to_produce_and_consume(layout):
     ensure_secrets(layout.secrets_file)
     instances = [{"id": "ins-abcdefgh", "bootstrap": "127.0.0.1:24100"}]

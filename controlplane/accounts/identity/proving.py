@@ -16,11 +16,25 @@ if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
 
 
-def proof_check(*, user: User, text: str, only_in: Organisation | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Raises Invalid beside `proof`. `only_in`: as of `proof_failed`."""
-    if user.check_password(text) or _is_code(user, text, clock):
-        return
+def proof_check(
+    *,
+    user: User,
+    text: str,
+    by_factor: bool = False,
+    only_in: Organisation | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> bool:
+    """Whether it was a code, of the app or one of those for recovery. Raises Invalid beside `proof`.
+
+    `by_factor`: the password is none. `only_in`: as of `proof_failed`.
+    """
+    if not by_factor and user.check_password(text):
+        return False
+    if _is_code(user, text, clock):
+        return True
     proof_failed(user, only_in=only_in)
+    if by_factor:
+        raise Invalid.field("proof", "this is not a code that is good now")
     has_codes = user.second_factor_at is not None
     raise Invalid.field("proof", f"this is not your password{', nor a code that is good now' if has_codes else ''}")
 

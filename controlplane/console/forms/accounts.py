@@ -168,9 +168,12 @@ class ProofForm(ConsoleForm):
         widget=forms.PasswordInput({"autocomplete": "current-password", "autofocus": True}),
     )
 
-    def __init__(self, *args: Any, user: User, **options: Any) -> None:
+    def __init__(self, *args: Any, user: User, by_factor: bool = False, **options: Any) -> None:
         super().__init__(*args, **options)
-        if user.second_factor_at is not None:
+        if by_factor:
+            self.fields["proof"].label = "Code from your app, or a recovery code"
+            self.fields["proof"].widget.attrs["autocomplete"] = "one-time-code"
+        elif user.second_factor_at is not None:
             self.fields["proof"].label = "Password, or a code from your app"
 
 

@@ -66,7 +66,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     """A new person with a new organisation.
 
     Where the service sends mail, the rest is behind the link in one, and the answer is the same whoever has the address. Where it
-    sends none, they are signed in at once.
+    sends none, they are signed in at once, and nobody signs up from a public address.
     """
     if request.user.is_authenticated:
         return redirect("console:home")
@@ -77,6 +77,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
             # Each makes an account and an organisation, or sends a mail to whatever address.
             attempts.asked(what=SIGN_UP, address=address_of(request))
             if not is_mailing:
+                joining.sign_up_here_check(address=address_of(request))
                 user, organisation = joining.sign_up(**form.cleaned_data)
                 login(request, user, backend=BACKEND)
                 return known_browser.remember(request, redirect("console:instances", organisation.id), user)

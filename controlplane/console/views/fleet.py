@@ -32,6 +32,7 @@ from controlplane.fleet.broker_state import costs_of, state_of
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown, routes_wanted
+from controlplane.mail import outbox
 from controlplane.metering import selectors as metering
 from controlplane.metering.elastic import journals_unread
 from controlplane.quotas.figures import figures_get
@@ -70,6 +71,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "meter": metering.status(),
         "workers_away_since": heard.away_since,
         "cache_is_away": kept.is_away(),
+        "mail_is_off": not outbox.is_on(),
         "losses": metering.losses_open(),
         **_brokers(),
     }

@@ -134,8 +134,8 @@ def _page(
 def withdraw(request: HttpRequest, caller: Caller, invitation_id: str) -> HttpResponse:
     """The link of an invitation leads nowhere from now on."""
     try:
-        ended = invitations.invitation_withdraw(
-            organisation=caller.organisation, actor=caller.actor, invitation_id=invitation_id
+        ended = joining.invitation_withdraw(
+            organisation=caller.organisation, by=caller.person, invitation_id=invitation_id
         )
     except Conflict as error:
         messages.error(request, said(error))

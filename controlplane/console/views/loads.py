@@ -94,6 +94,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Which topic, where to, how often."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

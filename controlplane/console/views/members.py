@@ -139,7 +139,7 @@ def _is_now(email: str, role: Role) -> str:
 def remove(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
     """End a membership; the person's other organisations stay."""
     try:
-        joining.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=membership_id)
+        joining.member_remove(organisation=caller.organisation, by=caller.person, membership_id=membership_id)
     except Conflict as error:
         messages.error(request, said(error))
     else:

@@ -13,10 +13,12 @@ from controlplane.accounts.scopes import TOPICS
 from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_if
 from controlplane.console.views.access.proposal import TRY, tried
 from controlplane.core import origin
 from controlplane.core.addresses import address_of
 from controlplane.core.errors import SluiceError
+from controlplane.core.whitelist import whitelist_widens
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_get
 from controlplane.routes.selectors import route_list
@@ -38,8 +40,27 @@ ADDRESS = "address"
 IN_FORCE = "It is in force within 2 seconds, for open connections too."
 
 
+def _lets_more_connect(request: HttpRequest, caller: Caller, instance_id: str) -> bool:
+    if ADD in request.POST:
+        return True
+    form = WhitelistForm(request.POST)
+    if TRY in request.POST or not form.is_valid():
+        return False
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    return whitelist_widens(instance.whitelist, form.cleaned_data["cidrs"])
+
+
+def _lets_more_use(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> bool:
+    form = TopicWhitelistForm(request.POST)
+    if not form.is_valid():
+        return False
+    view = topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    return whitelist_widens(view.whitelist, form.blocks())
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_if(_lets_more_connect)
 def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The instance's."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -81,6 +102,7 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_if(_lets_more_use)
 def of_topic(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
     """One topic's, narrower than the instance's."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -1,5 +1,7 @@
 """Every page of the console that deletes, ends or gives away what does not come back asks whether it is the person.
 
+So does every page that lets others in: what they have read meanwhile does not come back, whatever is set back later.
+
 The addresses come from the routes themselves: a page that is added later either asks, and is in `DOES`, or says in `WITHOUT` why
 it need not.
 """
@@ -19,7 +21,9 @@ from controlplane.access import acls, proposals, selectors
 from controlplane.accounts.models import ApiKey
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.instances.services import instance_whitelist_set
 from controlplane.topics.selectors import topic_list
+from controlplane.topics.services import topic_whitelist_set
 from quota.contracts.acls import Acl, AclOperation, PatternType, Permission, ResourceType
 
 from .conftest import text_of
@@ -37,7 +41,24 @@ ACL = {
     "permission": "ALLOW",
 }
 SURE = {"sure": "1"}
-DOES = {
+ROUTE = {"security": "plaintext", "client_certificates": "none", "scope": "instance"}
+PRESET = {"preset": "producer", "principal": "User:eve", "topic": "orders", "pattern_type": "LITERAL", "host": "*"}
+LETS_IN = {
+    "instance_access": {"cidrs": "0.0.0.0/0"},
+    "topic_access": {"scope": "own", "cidrs": "10.0.0.0/8 0.0.0.0/0"},
+    "users": {"name": "eve"},
+    "acl_new": ACL,
+    "acl_preset": PRESET,
+    "acl_rules": {"allow_everyone_if_no_acl_found": "no", "super_users": "User:eve"},
+    "instance_audit": {"audit": "off"},
+    "token_issuers": {"issuer": "https://tokens.example.com", "audiences": "kafka"},
+    "route_new": ROUTE,
+    "route": {**ROUTE, "public": "on"},
+    "route_certificate": {"change": "client-ca", "client_ca": "of my own"},
+    "instance_load_new": {"topic": "orders", "kind": "bucket", "schema": "raw", "every_minutes": "30"},
+}
+"""Pages that open access: to clients, to readers of a bucket, or to whoever is no longer written down."""
+DOES = LETS_IN | {
     "topic_delete": {"confirmation": "orders"},
     "topic_settings": {"retention.ms": "1"},
     "topic_records_delete": {"partitions": "0", "before": "-1", "confirmation": "orders"},
@@ -106,6 +127,23 @@ LOOKS = {
     "proposal": {"then": "discard", "id": "prp-00000000"},
 }
 """Forms of the same pages that only show what would be, or do what can be taken back."""
+LET_IN_NOBODY = [
+    ("instance_access", {"cidrs": "10.1.0.0/16"}),
+    ("instance_access", {"cidrs": ""}),
+    ("instance_access", {"cidrs": "0.0.0.0/0", "try": "1"}),
+    ("instance_access", {"cidrs": "no address"}),
+    ("topic_access", {"scope": "own", "cidrs": "10.1.2.0/24"}),
+    ("acl_new", {**ACL, "permission": "DENY"}),
+    ("acl_new", {**ACL, "try": "1"}),
+    ("acl_preset", {**PRESET, "try": "1"}),
+    ("acl_rules", {"allow_everyone_if_no_acl_found": "no", "super_users": ""}),
+    ("instance_audit", {"audit": "on"}),
+    ("route", {**ROUTE, "connections": "7", "connections_per_address": "2"}),
+    ("route", {**ROUTE, "closes_at": "2099-01-01T00:00"}),
+    ("route", {**ROUTE, "closes_at": "2098-01-01T00:00", "scope": "own", "cidrs": "10.1.0.0/16"}),
+    ("route_certificate", {"change": "give-back"}),
+]
+"""Forms of those pages that take access away, try it, or only count."""
 NOBODY_YET = "whoever uses it has not signed in"
 SETS = "what it sets is set back by the same form"
 MAKES = "what it makes can be deleted"
@@ -132,26 +170,14 @@ WITHOUT = {
     "organisation_new": MAKES,
     "topic_new": MAKES,
     "group_new": MAKES,
-    "route_new": MAKES,
-    "acl_new": MAKES,
-    "acl_preset": MAKES,
-    "users": MAKES,
-    "token_issuers": MAKES,
     "alarm_new": MAKES,
     "receivers": MAKES,
     "budget_new": MAKES,
     "throttle_rule_new": MAKES,
-    "instance_load_new": MAKES,
     "instance_settings": SETS,
     "instance_config": SETS,
     "instance_elastic": SETS,
-    "instance_access": SETS,
-    "topic_access": SETS,
-    "instance_audit": SETS,
-    "acl_rules": SETS,
     "topic_note": SETS,
-    "route": SETS,
-    "route_certificate": "a certificate is replaced by another, and the service issues one at any time",
     "alarm": SETS,
     "alarm_silence": SETS,
     "budget": SETS,
@@ -193,8 +219,11 @@ def carried(page) -> dict[str, str]:
 
 
 @pytest.fixture
-def long_ago(alice, bob, address, monkeypatch):
-    """She operates the service as well, and has signed in a quarter of an hour ago."""
+def long_ago(alice, bob, address, instance, monkeypatch):
+    """She operates the service as well, and has signed in a quarter of an hour ago. Of addresses one network is let in."""
+    place = {"organisation": alice.organisation, "actor": "a", "instance_id": instance.id}
+    instance_whitelist_set(**place, cidrs=["10.0.0.0/8"])
+    topic_whitelist_set(**place, name="orders", cidrs=["10.1.0.0/16"])
     alice.user.set_password(PASSWORD)
     alice.user.is_staff = True
     alice.user.save()
@@ -247,6 +276,34 @@ def test_looking_at_what_would_be_is_not_asked(long_ago, address):
         assert not is_asked(long_ago.post(address(name), typed)), name
 
 
+def test_what_lets_in_nobody_else_is_not_asked(long_ago, address):
+    for name, typed in LET_IN_NOBODY:
+        assert not is_asked(long_ago.post(address(name), typed)), (name, typed)
+
+
+@pytest.mark.parametrize("typed", [{"add": "1"}, {"add": "1", "address": "203.0.113.7"}, {"add": "1", "try": "1"}])
+def test_one_address_more_is_asked_for(long_ago, address, instance, typed):
+    assert is_asked(long_ago.post(address("instance_access"), typed))
+    instance.refresh_from_db()
+    assert instance.whitelist == ["10.0.0.0/8"]
+
+
+def test_whoever_loosens_what_is_tight_already_changes_nothing_and_is_asked_when_it_is_tight_again(long_ago, address):
+    """What counts is what there is now, not what the page showed when it was opened."""
+    everyone = {"allow_everyone_if_no_acl_found": "yes", "super_users": ""}
+    assert not is_asked(long_ago.post(address("acl_rules"), everyone))
+    assert not is_asked(long_ago.post(address("acl_rules"), {**everyone, "allow_everyone_if_no_acl_found": "no"}))
+    assert is_asked(long_ago.post(address("acl_rules"), everyone))
+
+
+def test_a_network_is_let_in_after_the_password(long_ago, address, instance):
+    sent = carried(long_ago.post(address("instance_access"), LETS_IN["instance_access"]))
+    page = long_ago.post(address("instance_access"), {**sent, "proof": PASSWORD})
+    assert page.status_code == HTTPStatus.FOUND
+    instance.refresh_from_db()
+    assert instance.whitelist == ["0.0.0.0/0"]
+
+
 @pytest.mark.parametrize("name", ["group_reset", "topics_configure", "instance_prepaid"])
 def test_a_button_that_looks_hides_none_that_does(long_ago, address, name):
     """Both at once, as a browser never sends them."""
@@ -289,5 +346,5 @@ def test_an_acl_is_not_deleted_by_trying_that_and_putting_it_in_force(long_ago, 
 def test_whoever_has_signed_in_just_now_is_not_asked(address, alice):
     browser = Client()
     browser.force_login(alice.user)
-    for name in ("topic_settings", "throttle_rule_delete", "budget_delete", "user_delete", "key_revoke"):
+    for name in ("topic_settings", "throttle_rule_delete", "budget_delete", "user_delete", "key_revoke", *LETS_IN):
         assert not is_asked(browser.post(address(name), DOES[name])), name

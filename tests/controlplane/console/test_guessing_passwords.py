@@ -9,9 +9,11 @@ import pytest
 from django.contrib.auth import hashers
 from django.core.cache import cache
 from django.test import Client
+from redis.exceptions import RedisError
 
 from controlplane.accounts import attempts
 from controlplane.accounts.models import User
+from controlplane.core import kept
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import TooManyAttempts
 from tests.support.ports import free_port
@@ -188,8 +190,82 @@ def test_every_attempt_costs_one_hash(dora, email, monkeypatch):
     assert len(made) == 1
 
 
+# --- the cache is away ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """The cache does not answer; a list that, once it is emptied, says that it does again."""
+    is_away = [True]
+
+    def fail(name):
+        def asked(*args, **options):
+            if is_away:
+                raise RedisError("away")
+            return getattr(cache, name)(*args, **options)
+
+        return staticmethod(asked)
+
+    hanging = type("Hanging", (), {name: fail(name) for name in ("add", "get", "incr", "decr", "delete_many")})
+    for module in (kept, attempts):
+        monkeypatch.setattr(module, "cache", hanging)
+    return is_away
+
+
+def test_without_the_cache_each_process_keeps_whoever_guesses_waiting(dora, away):
+    for _ in range(ACCOUNT):
+        assert attempt().status_code == 422
+    page = attempt(RIGHT)
+    assert (page.status_code, page["Retry-After"]) == (429, "720")
+    for number in range(EVERYWHERE - ACCOUNT):
+        assert attempt(address=f"10.0.1.{number}").status_code == 422
+    assert attempt(RIGHT, address="10.0.2.1").status_code == 429
+
+
+def test_without_the_cache_one_password_is_not_tried_on_everybody(dora, away):
+    for number in range(ADDRESS):
+        assert attempt(email=f"somebody{number}@example.com").status_code == 422
+    assert attempt(RIGHT).status_code == 429
+
+
+@pytest.mark.parametrize("what", [attempts.CODE, attempts.PROOF])
+def test_without_the_cache_codes_and_proofs_are_counted_as_well(away, now, what):
+    for _ in range(ACCOUNT):
+        attempts.attempt_begin(email="e", address="a", what=what)
+    with pytest.raises(TooManyAttempts):
+        attempts.attempt_begin(email="e", address="a", what=what)
+
+
+def test_without_the_cache_proofs_in_sessions_of_providers_are_counted_by_the_day(away, now):
+    for number in range(attempts.MOST_BY_PROVIDERS):
+        assert attempts.by_provider_begin(email="e") == number + 1
+    with pytest.raises(TooManyAttempts):
+        attempts.by_provider_begin(email="e")
+
+
+def test_without_the_cache_whoever_signs_in_begins_anew_and_another_window_as_well(dora, away, now):
+    for _ in range(3):
+        for _ in range(ACCOUNT - 1):
+            assert attempt().status_code == 422
+        assert attempt(RIGHT).status_code == 302
+    for _ in range(ACCOUNT):
+        attempt()
+    assert attempt(RIGHT).status_code == 429
+    now[0] += timedelta(minutes=12)
+    assert attempt(RIGHT).status_code == 302
+
+
+def test_a_cache_that_is_back_counts_on_from_what_it_knows(dora, away):
+    for _ in range(ACCOUNT):
+        attempt()
+    away.clear()
+    for _ in range(ACCOUNT):
+        assert attempt().status_code == 422
+    assert attempt(RIGHT).status_code == 429
+
+
 @pytest.mark.integration
-def test_attempts_are_counted_in_redis_and_nobody_is_kept_out_without_it(settings, tmp_path, now):
+def test_attempts_are_counted_in_redis_and_by_each_process_without_it(settings, tmp_path, now):
     server = RedisServer(tmp_path / "redis", free_port())
     options = {"socket_connect_timeout": 1, "socket_timeout": 1}
     settings.CACHES = {
@@ -206,6 +282,11 @@ def test_attempts_are_counted_in_redis_and_nobody_is_kept_out_without_it(setting
             attempts.attempt_begin(email="e", address="a")
         attempts.attempt_succeeded(email="e", address="a")
         attempts.attempt_begin(email="e", address="a")
-    attempts.attempt_begin(email="e", address="a")
+    for _ in range(ACCOUNT):
+        attempts.attempt_begin(email="e", address="a")
     attempts.attempt_succeeded(email="e", address="a")
+    for _ in range(ACCOUNT):
+        attempts.attempt_begin(email="e", address="a")
+    with pytest.raises(TooManyAttempts):
+        attempts.attempt_begin(email="e", address="a")
     cache.close()

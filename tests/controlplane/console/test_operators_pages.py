@@ -89,6 +89,14 @@ def test_an_instance_that_is_none_is_not_found(at_staff, db):
     assert at_staff.get("/fleet/instances/ins-00000000/live").status_code == 404
 
 
+def test_the_fleet_says_that_strangers_must_not_reach_an_installation_that_sends_no_mail(at_staff):
+    assert "Strangers must not reach this installation" in text_of(at_staff.get("/fleet"))
+
+
+def test_it_does_not_where_mail_is_sent(at_staff, mails):
+    assert "Strangers must not reach this installation" not in text_of(at_staff.get("/fleet"))
+
+
 def test_an_operator_without_an_organisation_begins_with_the_fleet(at_staff):
     assert at_staff.get("/")["Location"] == "/fleet"
 

@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 
 from controlplane.accounts import attempts
 from controlplane.accounts.models import ApiKey, Session
@@ -90,6 +91,81 @@ def test_a_code_of_the_second_factor_is_a_proof(alice, at_alice, time):
     assert "Your new key" in text_of(at_alice.post("keys", {"name": "k", "proof": app.code()}))
     time.passes(QUARTER - STEP)
     assert not is_asked(at_alice.post("keys", {"name": "again"}))
+
+
+# --- where factors are switched off -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def app(alice, at_alice, time):
+    """Hers; she has set it up and signed in a quarter of an hour ago, and her next code is good."""
+    alice.user.set_password(PASSWORD)
+    alice.user.save()
+    at_alice.client.force_login(alice.user)
+    app = App(at_alice.client, time)
+    app.switch_on()
+    time.passes(QUARTER)
+    return app
+
+
+def factor(browser, **typed):
+    return browser.post("/account/second-factor", typed)
+
+
+def is_on(alice):
+    alice.user.refresh_from_db()
+    return alice.user.second_factor_at is not None
+
+
+@pytest.mark.parametrize("does", ["begin", "renew", "remove"])
+def test_whoever_has_a_second_factor_changes_it_by_that_and_not_by_the_password(alice, app, does):
+    page = factor(app.browser, do=does)
+    assert "Your second factor is changed with your second factor" in text_of(page)
+    assert "Code from your app, or a recovery code" in text_of(page)
+    page = factor(app.browser, do=does, proof=PASSWORD)
+    assert problem_beside(page, "proof") == "This is not a code that is good now."
+    assert audited("account.proof_failed") == [("alice@example.com", "alice@example.com", {})]
+    assert is_on(alice)
+    assert not is_asked(factor(app.browser, do=does, proof=app.code()))
+
+
+def test_a_password_of_a_moment_ago_is_no_proof_there(alice, app, at_alice):
+    assert "Your new key" in text_of(at_alice.post("keys", {"name": "k", "proof": PASSWORD}))
+    assert not is_asked(at_alice.post("keys", {"name": "again"}))
+    assert is_asked(factor(app.browser, do="remove"))
+    assert is_asked(app.browser.post("/account/passkeys", {"do": "begin"}))
+    assert is_on(alice)
+
+
+def test_a_code_of_a_moment_ago_is_one_wherever_it_was_asked_for(alice, app, at_alice):
+    assert "Your new key" in text_of(at_alice.post("keys", {"name": "k", "proof": app.code()}))
+    factor(app.browser, do="remove")
+    assert not is_on(alice)
+
+
+def test_whoever_has_lost_the_app_switches_it_off_by_a_recovery_code(alice, app):
+    assert is_asked(factor(app.browser, do="remove"))
+    factor(app.browser, do="remove", proof=app.recovery[0])
+    assert not is_on(alice)
+
+
+def test_a_session_that_began_with_the_factor_has_shown_it(alice, app):
+    anew = Client()
+    anew.force_login(alice.user)  # as the second step of signing in does
+    factor(anew, do="remove")
+    assert not is_on(alice)
+
+
+def test_guesses_at_the_code_are_counted(app):
+    for _ in range(attempts.MOST["account"]):
+        assert factor(app.browser, do="remove", proof="000000").status_code == 422
+    assert factor(app.browser, do="remove", proof=app.code()).status_code == 429
+
+
+def test_whoever_has_none_sets_one_up_by_the_password(alice_long_ago):
+    page = factor(alice_long_ago.client, do="begin")
+    assert "You signed in a while ago." in text_of(page)
+    assert not is_asked(factor(alice_long_ago.client, do="begin", proof=PASSWORD))
 
 
 @pytest.mark.parametrize(

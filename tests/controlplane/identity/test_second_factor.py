@@ -22,8 +22,10 @@ from controlplane.accounts.selectors import caller_in
 from controlplane.ckafka_api.actions.table import TABLE
 from controlplane.ckafka_api.dispatch import call_of
 from controlplane.core.errors import Forbidden, Invalid
+from controlplane.organisations import ownership
 from controlplane.sealing.keyring import drawn
-from controlplane.tenants.models import Organisation
+from controlplane.tenants import services as tenants
+from controlplane.tenants.models import Organisation, Role
 from tests.controlplane.conftest import client_of
 from tests.controlplane.console.conftest import problem_beside, text_of
 from tests.controlplane.test_instances_api import problem
@@ -369,6 +371,17 @@ def test_an_owner_without_one_cannot_shut_everybody_out(at_alice):
 
 def test_members_do_not_decide_it(at_bob):
     assert at_bob.post("members/second-factor", {"demanded": "1"}).status_code == 403
+
+
+@pytest.mark.parametrize("demanded", [True, False])
+def test_who_owned_when_the_page_was_opened_decides_it_no_more(alice, bob, at_alice, time, demanded):
+    App(at_alice.client, time).switch_on()
+    alice.user.refresh_from_db()
+    tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
+    tenants.membership_set(organisation=alice.organisation, user=alice.user, role=Role.MEMBER)
+    with pytest.raises(Forbidden):
+        ownership.second_factor_demand(organisation=alice.organisation, by=alice.user, demanded=demanded)
+    assert not audited("organisation.second_factor_demanded") + audited("organisation.second_factor_left")
 
 
 def test_what_was_demanded_stands_in_the_audit_log(demanding, at_alice):

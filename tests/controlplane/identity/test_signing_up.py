@@ -354,3 +354,23 @@ def test_its_mails_are_counted_with_those_of_signing_up(shown_link):
 
 def test_where_no_mail_is_sent_the_form_asks_for_the_password(db):
     assert 'name="password"' in Client().get("/sign-up").content.decode()
+
+
+def at_once(address, email=DORA):
+    typed = {"email": email, "name": "Dora", "organisation_name": "Mill", "password": PASSWORD}
+    return Client().post("/sign-up", typed, REMOTE_ADDR=address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "::ffff:8.8.8.8", "2600:1f18::7"])
+def test_where_no_mail_is_sent_strangers_neither_sign_up_nor_learn_who_has_an_account(alice, address):
+    pages = [at_once(address, email) for email in (DORA, alice.user.email)]
+    assert [page.status_code for page in pages] == [422, 422]
+    assert "This installation sends no e-mail" in text_of(pages[0])
+    assert text_of(pages[0]).replace(DORA, "") == text_of(pages[1]).replace(alice.user.email, "")
+    assert not User.objects.filter(email=DORA).exists()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "fd00::7", "100.64.0.9", ""])
+def test_where_no_mail_is_sent_whoever_is_on_the_same_network_signs_up(db, address):
+    assert at_once(address).status_code == 302
+    assert User.objects.filter(email=DORA).exists()

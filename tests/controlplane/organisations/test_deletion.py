@@ -323,7 +323,7 @@ def test_so_is_whatever_would_change_who_belongs_to_it_or_what_it_pays(alice, bo
     place = {"organisation": caller.organisation}
     for change in (
         lambda: joining.invite(**place, inviter=alice.user, email="dora@example.com", role=Role.OWNER),
-        lambda: joining.member_remove(**place, actor="a", membership_id=membership(bob).pk),
+        lambda: joining.member_remove(**place, by=alice.user, membership_id=membership(bob).pk),
         lambda: plan_choose(**place, actor="a", plan="pro"),
         lambda: budget_create(**place, actor="a", name="all", amount="10.00"),
         lambda: deletion.organisation_delete(**place, by=alice.user, confirmation="alice's"),

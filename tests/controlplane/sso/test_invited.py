@@ -304,7 +304,7 @@ def test_who_came_in_so_chooses_a_password_by_mail_and_signs_in_without_the_prov
     browser, _ = joined(in_force, invited(alice, role=Role.OWNER))
     joining.member_remove(
         organisation=alice.organisation,
-        actor=DORA,
+        by=User.objects.get(email=DORA),
         membership_id=Membership.objects.get(user=alice.user, organisation=alice.organisation).pk,
     )
     SsoProvider.objects.unscoped("a test").get().delete()

@@ -131,7 +131,7 @@ def test_it_ends_with_connection_and_provider(by_sso, bobs, alice, at_alice, at_
         set_up(at_alice.client, alice, in_force)
     else:
         row = bobs.user.memberships.get(organisation=alice.organisation)
-        joining.member_remove(organisation=alice.organisation, actor="alice@example.com", membership_id=row.pk)
+        joining.member_remove(organisation=alice.organisation, by=alice.user, membership_id=row.pk)
     assert refused(text) == "unauthenticated"
     assert key_row().revoked_at is not None
     if ends == "membership":

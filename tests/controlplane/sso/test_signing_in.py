@@ -361,7 +361,7 @@ def test_it_ends_with_membership_link_and_provider(by_sso, at_alice, alice, bob,
     tenants.membership_set(organisation=alice.organisation, user=bob.user, role=Role.OWNER)
     if ends == "membership":
         row = Membership.objects.get(organisation=alice.organisation, user=alice.user)
-        joining.member_remove(organisation=alice.organisation, actor="bob@example.com", membership_id=row.pk)
+        joining.member_remove(organisation=alice.organisation, by=bob.user, membership_id=row.pk)
         tenants.membership_set(organisation=alice.organisation, user=alice.user, role=Role.MEMBER)
         assert not SsoLink.objects.unscoped("a test").exists()
     elif ends == "issuer":
@@ -418,7 +418,7 @@ def test_what_was_begun_as_one_person_connects_no_other(in_force, at_bob, bob, a
 def test_a_member_without_a_membership_any_more_is_not_connected(in_force, at_bob, bob, alice):
     way = way_of(at_bob.client.post(page(bob), {"do": "connect"}))
     row = Membership.objects.get(organisation=alice.organisation, user=bob.user)
-    joining.member_remove(organisation=alice.organisation, actor="alice@example.com", membership_id=row.pk)
+    joining.member_remove(organisation=alice.organisation, by=alice.user, membership_id=row.pk)
     assert back(at_bob.client, in_force, way, "bob-there").status_code == 404
 
 

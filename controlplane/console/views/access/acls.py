@@ -15,12 +15,13 @@ from controlplane.admission import purchases
 from controlplane.console.forms.access import AclForm, AclRulesForm, PresetForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
-from controlplane.console.proof import proof_asked_where
+from controlplane.console.proof import proof_asked_if, proof_asked_where
 from controlplane.console.views.access.proposal import TRY, tried
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
+from quota.contracts.acls import Permission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,8 +64,25 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     return render(request, "console/acls.html", context, status=503 if isinstance(away, Unavailable) else 200)
 
 
+def _lets_in(request: HttpRequest) -> bool:
+    return TRY not in request.POST and request.POST.get("permission") != Permission.DENY.name
+
+
+def _loosens(request: HttpRequest, caller: Caller, instance_id: str) -> bool:
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    now = config_of(instance.config)
+    form = AclRulesForm(request.POST, now=now)
+    if not form.is_valid():
+        return False
+    changes = form.changes
+    return bool(
+        changes.get("allow_everyone_if_no_acl_found") or set(changes.get("super_users", ())) - set(now["super_users"])
+    )
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(_lets_in)
 def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """One ACL."""
     form = AclForm(request.POST or None)
@@ -81,6 +99,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: TRY not in request.POST)
 def preset(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The ACLs that a producer or a consumer needs."""
     form = PresetForm(request.POST or None)
@@ -151,6 +170,7 @@ def _shown(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_if(_loosens)
 def rules(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """What holds where no ACL decides: for what has none, and for super users."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -13,6 +13,7 @@ from controlplane.access import trail
 from controlplane.admission import purchases
 from controlplane.console.forms.audit import AuditForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -33,6 +34,7 @@ LONGEST_PLACE = 18
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: request.POST.get("audit") == OFF)
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """What fits the filter in the address, the newest first."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.certificates import services
 from controlplane.console.forms.certificates import BroughtForm, ClientCaForm
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked_where
 from controlplane.core.errors import NotFound, SluiceError
 from controlplane.instances.selectors import instance_get
 from controlplane.routes.selectors import route_get
@@ -40,6 +41,7 @@ def authority(_request: HttpRequest, caller: Caller, instance_id: str) -> HttpRe
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_where(lambda request: request.POST.get("change") == CLIENT_CA)
 def of_route(request: HttpRequest, caller: Caller, instance_id: str, route_id: str) -> HttpResponse:
     """One route's: three forms, of which one is sent."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
@@ -11,21 +11,50 @@ from django.views.decorators.http import require_http_methods
 from controlplane.console.connecting import guide
 from controlplane.console.forms.routes import RouteForm, RouteRemovalForm
 from controlplane.console.page import tenant_page
-from controlplane.console.proof import proof_asked
+from controlplane.console.proof import proof_asked, proof_asked_if
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.errors import SluiceError
+from controlplane.core.whitelist import whitelist_widens
 from controlplane.instances.models import RouteState
 from controlplane.instances.selectors import instance_get
 from controlplane.routes import selectors, services
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
 
+COUNTS = {"connections", "connections_per_address"}
+"""Members of a route that let in no other clients than before, only more or fewer of them."""
+
+
+def _lets_in(request: HttpRequest, caller: Caller, instance_id: str, route_id: str) -> bool:
+    """Whether a change may let others in, or lead clients elsewhere: all but those of which it is plain that they do not."""
+    route = selectors.route_get(organisation=caller.organisation, instance_id=instance_id, route_id=route_id)
+    form = RouteForm(request.POST, route=route)
+    if not form.is_valid():
+        return False
+    changes = form.changes()
+    narrower: dict[str, Callable[[Any], bool]] = {
+        "whitelist": lambda wanted: not whitelist_widens(route.whitelist, wanted),
+        "public": lambda wanted: not wanted,
+        "closes_at": lambda wanted: _is_no_later(wanted, route.closes_at),
+    }
+    return any(
+        name not in narrower or not narrower[name](value) for name, value in changes.items() if name not in COUNTS
+    )
+
+
+def _is_no_later(wanted: datetime | None, now: datetime | None) -> bool:
+    return wanted is not None and (now is None or wanted <= now)
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Another way in."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
@@ -43,6 +72,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked_if(_lets_in)
 def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str) -> HttpResponse:
     """One route: how to connect, and a form for its members. Only what was changed is sent on."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

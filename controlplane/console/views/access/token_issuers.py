@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """All of them, four at most, and a new one."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

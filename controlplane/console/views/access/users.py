@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Every user, and a new one. The answer to the form is the page itself, with the password in it that was made."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)

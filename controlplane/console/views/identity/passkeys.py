@@ -15,7 +15,7 @@ from controlplane.console import challenges, passkey_tries, signing_in
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import PasskeyForm
 from controlplane.console.page import SSO, signed_in
-from controlplane.console.proof import is_proved, proof_asked
+from controlplane.console.proof import factor_asked, is_proved, proved
 from controlplane.core.errors import Conflict, Forbidden, Invalid, SluiceError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _options(request: HttpRequest, purpose: str) -> dict[str, Any]:
     elif purpose == challenges.PROOF and user.is_authenticated:
         options = passkeys.asking_options(user=user, challenge=value)
     elif purpose == challenges.ADD and user.is_authenticated and SSO not in request.session:
-        if not is_proved(request):
+        if not is_proved(request, by_factor=True):
             raise Forbidden("you signed in a while ago: load the page again, and confirm that it is you")
         options = passkeys.adding_options(user=user, challenge=value)
         challenges.keep(request, purpose, value, options["user"]["id"])
@@ -58,7 +58,7 @@ def _options(request: HttpRequest, purpose: str) -> dict[str, Any]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
-@proof_asked
+@factor_asked
 def listed(request: HttpRequest) -> HttpResponse:
     """All of one's passkeys; which of the forms was sent, its button says."""
     if "remove" in request.POST:
@@ -84,6 +84,7 @@ def _add(request: HttpRequest) -> HttpResponse:
     except SluiceError as error:
         form.refuse(error)
         return _page(request, form=form, status=422 if error.http_status == 400 else error.http_status)
+    proved(request, by_factor=True)
     messages.success(request, "The passkey was added.")
     if codes:
         # They began with the password alone: whoever has no more than that is not to stay in by one.
@@ -114,6 +115,6 @@ def _page(
         "is_only_factor": passkeys.is_only_factor(user=request.user),
         "left": second_factor.recovery_left(user=request.user),
         "passkeys_are_on": passkeys.is_on(),
-        "is_adding": is_proved(request),
+        "is_adding": is_proved(request, by_factor=True),
     }
     return render(request, "console/passkeys.html", context, status=status)

@@ -13,9 +13,9 @@ from controlplane.accounts.identity import passkeys, second_factor, sessions, to
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
-from controlplane.console.proof import proof_asked
+from controlplane.console.proof import factor_asked, proof_asked, proved
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
-from controlplane.tenants import services as tenants
+from controlplane.organisations import ownership
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
-@proof_asked
+@factor_asked
 def shown(request: HttpRequest) -> HttpResponse:
     """Which of the forms was sent, its button says. Codes are in the answer to the form, and on no page after it."""
     act = {"begin": _begin, "confirm": _confirm, "renew": _renew, "remove": _remove}.get(request.POST.get("do", ""))
@@ -48,6 +48,7 @@ def _confirm(request: HttpRequest) -> HttpResponse:
         except SluiceError as error:
             form.refuse(error)
         else:
+            proved(request, by_factor=True)
             # They began with the password alone: whoever has no more than that is not to stay in by one.
             ended = sessions.sessions_end(user=request.user, but=request.session.session_key)
             if ended:
@@ -101,7 +102,7 @@ def demand(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every member needs one from now on, or none does any more."""
     demanded = request.POST.get("demanded") == "1"
     try:
-        tenants.second_factor_demand(organisation=caller.organisation, actor=caller.person, demanded=demanded)
+        ownership.second_factor_demand(organisation=caller.organisation, by=caller.person, demanded=demanded)
     except Conflict as error:
         messages.error(request, said(error))
     else:
