@@ -27,6 +27,7 @@ from controlplane.instances.selectors import instance_get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
@@ -57,9 +58,12 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """Every alarm with its state, the loudest first; the list comes again every 10 s."""
     place = {"organisation": caller.organisation, "instance_id": instance_id}
     instance = instance_get(**place)
+    rows = sorted((_row(alarm) for alarm in selectors.alarm_list(**place)), key=_loudest)
     context = {
         **_page(instance, "alarms"),
-        "rows": sorted((_row(alarm) for alarm in selectors.alarm_list(**place)), key=_loudest),
+        "rows": rows,
+        "silence": SilenceForm(),
+        "any_silenced": any(row["silenced"] for row in rows),
         "receivers": list(selectors.receiver_list(**place).order_by("created_at")),
     }
     part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
@@ -122,16 +126,32 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str)
 @tenant_page
 def silence(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str) -> HttpResponse:
     """Messages are held back, or come again."""
-    form = SilenceForm(request.POST)
-    until = None
-    if "end" not in request.POST:
-        if not form.is_valid():
-            raise Invalid.field("silence_s", "is none of the choices")
-        until = SYSTEM_CLOCK.now() + form.wanted
+    until = _silence_wanted(request)
     alarm = services.alarm_silence(**caller.place(instance_id), alarm_id=alarm_id, until=until)
     said = "are held back" if until is not None else "come again"
     messages.success(request, f"Messages of {alarm.name} {said}.")
     return redirect("console:alarm", caller.organisation.id, instance_id, alarm_id)
+
+
+@require_POST
+@tenant_page
+def silence_all(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The same of all alarms that the instance has now."""
+    until = _silence_wanted(request)
+    services.alarms_silence(**caller.place(instance_id), until=until)
+    said = "are held back" if until is not None else "come again"
+    messages.success(request, f"Messages of all alarms {said}.")
+    return redirect("console:alarms", caller.organisation.id, instance_id)
+
+
+def _silence_wanted(request: HttpRequest) -> datetime | None:
+    """Until when; None: it is to end. Raises Invalid."""
+    if "end" in request.POST:
+        return None
+    form = SilenceForm(request.POST)
+    if not form.is_valid():
+        raise Invalid.field("silence_s", "is none of the choices")
+    return SYSTEM_CLOCK.now() + form.wanted
 
 
 @require_POST

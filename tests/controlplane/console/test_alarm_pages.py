@@ -127,6 +127,48 @@ def test_a_silence_is_begun_and_ended_and_an_alarm_deleted(at_alice, at, instanc
     assert "was deleted" in text_of(at_alice.post(f"{at}/alarms/{alarm.id}/removal", follow=True))
 
 
+def test_all_alarms_are_silenced_for_a_time_and_the_silence_is_ended(at_alice, at_viewer, at, instance):
+    assert "Silence all alarms" not in text_of(at_alice.get(f"{at}/alarms")), "there is none"
+    for number in (1, 2):
+        alarm_row(instance, f"alm-00000000000{number}")
+    assert "End all silences" not in text_of(at_alice.get(f"{at}/alarms"))
+    page = at_alice.post(f"{at}/alarms/silence", {"silence_s": 4 * 3600}, follow=True)
+    assert "Messages of all alarms are held back" in text_of(page)
+    assert "End all silences" in text_of(page)
+    rows = Alarm.objects.unscoped(ROWS)
+    assert rows.filter(silenced_until__gt=datetime.now(UTC) + timedelta(hours=3)).count() == 2
+    assert "come again" in text_of(at_alice.post(f"{at}/alarms/silence", {"end": ""}, follow=True))
+    assert rows.filter(silenced_until=None).count() == 2
+    assert at_alice.post(f"{at}/alarms/silence", {"silence_s": 7}).status_code == 400
+    assert "Silence all alarms" not in text_of(at_viewer.get(f"{at}/alarms"))
+
+
+def test_a_receiver_is_given_another_name_and_address(at_alice, at_viewer, at, instance):
+    row = receiver_row(instance)
+    place = f"{at}/receivers/{row.pk}"
+    assert "its secret stays" in text_of(at_alice.get(place))
+    page = at_alice.post(
+        place, {"change": "", "name": "on call", "address": "https://hooks.example.com/b"}, follow=True
+    )
+    assert "The receiver was changed" in text_of(page)
+    row.refresh_from_db()
+    assert (row.name, row.full_address) == ("on call", "https://hooks.example.com/b")
+    at_alice.post(place, {"change": "", "name": "on call", "address": "https://hooks.example.com/b"})
+    assert Receiver.objects.unscoped(ROWS).get().full_address == "https://hooks.example.com/b", "saved as it was"
+    page = at_alice.post(place, {"change": "", "name": "on call", "address": "http://hooks.example.com/"})
+    assert page.status_code == 422
+    assert problem_beside(page, "address")
+    assert "Save changes" not in text_of(at_viewer.get(place))
+
+
+def test_another_email_address_is_sent_a_code(at_alice, at, instance, mailing):
+    row = receiver_row(instance, kind="email", address="bob@example.com")
+    form = {"change": "", "name": "pager", "address": "carol@example.com"}
+    page = at_alice.post(f"{at}/receivers/{row.pk}", form, follow=True)
+    assert "A code was sent to carol@example.com" in text_of(page)
+    assert "Not confirmed" in text_of(page)
+
+
 def test_a_webhook_is_added_and_its_secret_shown_once(at_alice, at):
     form = {"name": "pager", "kind": "webhook", "address": "https://hooks.example.com/"}
     page = at_alice.post(f"{at}/receivers", form)

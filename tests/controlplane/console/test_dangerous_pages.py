@@ -154,6 +154,7 @@ WITHOUT = {
     "route_certificate": "a certificate is replaced by another, and the service issues one at any time",
     "alarm": SETS,
     "alarm_silence": SETS,
+    "alarms_silence": SETS,
     "budget": SETS,
     "throttle_rule": SETS,
     "instance_load": SETS,
