@@ -161,7 +161,7 @@ def _silences(request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class AlarmsSilenceApi(APIView):
-    """/api/v1/instances/{id}/alarms/silence."""
+    """/api/v1/instances/{id}/silence."""
 
     @extend_schema(request=AlarmSilenceSerializer, responses=AlarmPageSerializer, tags=TAGS)
     @dry_runs.rehearsed(of=lambda _view, request, ids: _silences(request, ids), shows_all=True)
@@ -308,11 +308,12 @@ class ReceiverApi(APIView):
         # Without a webhook's path: this answer is kept for whoever repeats the call.
         return preconditions.answer(request, dict(ReceiverSerializer(row).data), _set_of(row))
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed(touches=_alarms_of_receiver)
     def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """No message goes there any more, those that wait included."""
-        receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id)
+        check = preconditions.check_of(request, _set_of)
+        receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id, check=check)
         return Response(status=204)
 
 

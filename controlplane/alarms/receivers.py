@@ -213,11 +213,22 @@ def receiver_test(
 
 @transaction.atomic
 def receiver_delete(
-    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    receiver_id: str,
+    check: Callable[[Receiver], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """No message goes there any more, those that wait included; alarms forget it. Raises NotFound, Conflict."""
+    """No message goes there any more, those that wait included; alarms forget it. `check` is told the receiver.
+
+    Raises NotFound, Conflict.
+    """
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     receiver = _locked(organisation, instance, receiver_id)
+    if check is not None:
+        check(receiver)
     alarms = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
     for alarm in alarms.select_for_update().order_by("pk"):
         if receiver.pk in alarm.receivers:

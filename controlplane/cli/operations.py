@@ -234,7 +234,7 @@ ALARM = Call("GET", _ALARM)
 ALARM_CHANGE = Call("PATCH", _ALARM)
 ALARM_DELETE = Call("DELETE", _ALARM)
 ALARM_SILENCE = Call("POST", f"{_ALARM}/silence")
-ALARMS_SILENCE = Call("POST", f"{_INSTANCE}/alarms/silence")
+ALARMS_SILENCE = Call("POST", f"{_INSTANCE}/silence")
 ALARM_EVENTS = Call("GET", f"{_ALARM}/events")
 EVENTS = Call("GET", f"{_INSTANCE}/events")
 

@@ -98,7 +98,7 @@ BODIES = {
     ("post", "instances/<id:instance_id>/alarms"): {"name": "storage", "watch": "storage_full"},
     ("patch", "instances/<id:instance_id>/alarms/<id:alarm_id>"): {"name": "mine"},
     ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
-    ("post", "instances/<id:instance_id>/alarms/silence"): {"until": None},
+    ("post", "instances/<id:instance_id>/silence"): {"until": None},
     ("post", "api-keys/<id:key_id>/rotate"): {"overlap_s": 60},
     ("patch", "roles/<id:role_id>"): {"name": "mine"},
     ("patch", "service-accounts/<id:service_account_id>"): {"name": "mine"},

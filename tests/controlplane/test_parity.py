@@ -184,7 +184,7 @@ ROWS = {
         "instances_alarms_events_get": "alarm history",
     },
     "alarm_silence": {"instances_alarms_silence_post": "alarm silence"},
-    "alarms_silence": {"instances_alarms_silence_all_post": "alarm silence-all"},
+    "alarms_silence": {"instances_silence_post": "alarm silence-all"},
     "alarm_delete": {"instances_alarms_item_delete": "alarm delete"},
     "receivers": {"instances_receivers_get": "alarm receiver list", "instances_receivers_post": "alarm receiver add"},
     "receiver": {

@@ -16,14 +16,16 @@ from controlplane.alarms.machine import Phase
 from controlplane.alarms.models import Alarm
 from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, OF_TOPICS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
+from controlplane.console.forms.times import TimesForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
+from controlplane.console.times import times_chosen
 from controlplane.console.wording import filled, worded
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, NotFound, SluiceError
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.selectors import instance_any, instance_get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -169,13 +171,16 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str
 @tenant_page
 def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """What happened to the instance, the newest first."""
-    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     show = request.GET.get("show", ALL)
     if show not in SHOWN:
         raise NotFound("there is nothing at this address")
     names = ("at", "of", "key")
     after = timeline.place_of(*(request.GET[name] for name in names)) if set(names) <= set(request.GET) else None
-    found = timeline.events_of(instance, after=after, most=EVENT_ROWS + 1, kinds=kinds_shown(show))
+    form, span = _span_chosen(request, SYSTEM_CLOCK.now())
+    found = []
+    if not form.errors:
+        found = timeline.events_of(instance, **span, after=after, most=EVENT_ROWS + 1, kinds=kinds_shown(show))
     rows, more = found[:EVENT_ROWS], len(found) > EVENT_ROWS
     context = {
         **_page(instance, "events"),
@@ -184,8 +189,19 @@ def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "further": after is not None,
         "shown": SHOWN,
         "show": show,
+        "gone": instance.state == InstanceState.DELETED,
+        "form": form,
+        "ranged": bool(span) or bool(form.errors),
     }
-    return render(request, "console/instance_events.html", context)
+    return render(request, "console/instance_events.html", context, status=422 if form.errors else 200)
+
+
+def _span_chosen(request: HttpRequest, now: datetime) -> tuple[TimesForm, dict[str, datetime]]:
+    """From a moment to another, as the charts' address says it, and what `events_of` takes of it; none: all that is kept."""
+    if not {"since", "until"} & request.GET.keys():
+        return TimesForm(now=now), {}
+    chosen = times_chosen(request, now)
+    return chosen.form, {} if chosen.is_wrong else {"start": chosen.start, "end": chosen.end}
 
 
 def kinds_shown(show: str) -> list[str]:

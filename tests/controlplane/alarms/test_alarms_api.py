@@ -249,7 +249,7 @@ def test_all_alarms_are_silenced_at_once_and_one_that_is_silenced_for_longer_sta
     alarm_row(instance, "alm-000000000002", silenced_until=longer)
     alarm_row(instance, "alm-000000000003", silenced_until=now + timedelta(minutes=1), enabled=False)
     alarm_row(instance, "alm-000000000004", deleted_at=now)
-    path = f"{url}/alarms/silence"
+    path = f"{url}/silence"
     foretold = alice.api.post(f"{path}?dry_run=true", {"until": until.isoformat()}).json()
     assert {name.partition(".")[0] for name in foretold["changes"]} == {"alm-000000000001", "alm-000000000003"}
     assert audited(alice, "alarm.silence") == [], "nothing was done"
@@ -267,9 +267,9 @@ def test_all_alarms_are_silenced_at_once_and_one_that_is_silenced_for_longer_sta
 def test_a_silence_of_all_alarms_is_30_days_at_most_and_viewers_begin_none(alice, viewer, url, instance):
     alarm_row(instance)
     for wrong in (datetime.now(UTC) - timedelta(seconds=1), datetime.now(UTC) + timedelta(days=31)):
-        problem(alice.api.post(f"{url}/alarms/silence", {"until": wrong.isoformat()}), 400, "invalid")
-    problem(alice.api.post(f"{url}/alarms/silence", {}), 400, "invalid")
-    assert viewer.api.post(f"{url}/alarms/silence", {"until": None}).status_code == 403
+        problem(alice.api.post(f"{url}/silence", {"until": wrong.isoformat()}), 400, "invalid")
+    problem(alice.api.post(f"{url}/silence", {}), 400, "invalid")
+    assert viewer.api.post(f"{url}/silence", {"until": None}).status_code == 403
 
 
 def test_events_come_page_by_page_the_newest_first(alice, url, instance):

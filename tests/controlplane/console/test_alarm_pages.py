@@ -240,6 +240,41 @@ def test_events_are_listed_in_words_with_a_way_to_the_older_ones(at_alice, at, i
     assert at_alice.get(f"{at}/timeline?at=x&of=0&key=1").status_code == 400
 
 
+def test_events_of_a_time_are_chosen_and_pages_and_kinds_keep_it(at_alice, at, instance):
+    alarm, now = alarm_row(instance), datetime.now(UTC)
+    for minutes in range(60):
+        event_row(alarm, "fired", now - timedelta(hours=5, minutes=minutes))
+    event_row(alarm, "resolved", now - timedelta(hours=1))
+    since, until = (f"{now - timedelta(hours=hours):%Y-%m-%dT%H:%M}Z" for hours in (7, 2))
+    page = at_alice.get(f"{at}/timeline?show=alarm&since={since}&until={until}")
+    assert "Alarm resolved" not in text_of(page)
+    older = re.search(r'rel="next" href="([^"]+)"', page.content.decode())[1].replace("&amp;", "&")
+    assert "since=" in older
+    fired = sum(len(re.findall("Alarm fired", text_of(each))) for each in (page, at_alice.client.get(older)))
+    assert fired == 60
+    assert re.search(r'href="[^"]*show=health[^"]*since=|href="[^"]*since=[^"]*show=health', page.content.decode())
+    empty = at_alice.get(f"{at}/timeline?show=alarm&since={now - timedelta(minutes=30):%Y-%m-%dT%H:%M}Z")
+    assert "Nothing has happened in this time" in text_of(empty)
+    assert "Alarm resolved" in text_of(at_alice.get(f"{at}/timeline"))
+
+
+def test_a_time_that_makes_no_sense_is_said_beside_it(at_alice, at):
+    page = at_alice.get(f"{at}/timeline?since=2026-01-02T00:00Z&until=2026-01-01T00:00Z")
+    assert page.status_code == 422
+    assert "later than the beginning" in text_of(page)
+
+
+def test_events_of_a_deleted_instance_are_read_as_its_history_is(at_alice, at, instance):
+    event_row(alarm_row(instance), "fired", datetime.now(UTC) - timedelta(hours=1))
+    Instance.objects.unscoped(ROWS).filter(pk=instance.pk).update(state="deleted", deleted_at=datetime.now(UTC))
+    page = at_alice.get(f"{at}/timeline")
+    assert page.status_code == 200
+    assert "Alarm fired" in text_of(page)
+    assert f"{at}/receivers" not in page.content.decode(), "what is gone with it has no link"
+    history = at_alice.get(f"{at}/history")
+    assert f'{at}/timeline"' in history.content.decode(), "a tab leads there"
+
+
 # --- figures of the history and of groups, and why there is no value -------------------------------------------------------
 
 
