@@ -141,8 +141,8 @@ def silence_all(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     """The same of all alarms that the instance has now."""
     until = _silence_wanted(request)
     services.alarms_silence(**caller.place(instance_id), until=until)
-    said = "are held back" if until is not None else "come again"
-    messages.success(request, f"Messages of all alarms {said}.")
+    held = "Messages of all alarms are held back."
+    messages.success(request, held if until is not None else "Messages of all alarms come again.")
     return redirect("console:alarms", caller.organisation.id, instance_id)
 
 
