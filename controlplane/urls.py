@@ -184,6 +184,7 @@ urlpatterns = [
     path(f"{INSTANCE}/routes/<route:route_id>/certificate", certificates.RouteCertificateApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>/client-ca", certificates.RouteClientCaApi.as_view()),
     path(f"{INSTANCE}/alarms", alarms.AlarmsApi.as_view()),
+    path(f"{INSTANCE}/silence", alarms.AlarmsSilenceApi.as_view()),
     path(f"{ALARM}/silence", alarms.AlarmSilenceApi.as_view()),
     path(f"{ALARM}/events", alarms.AlarmEventsApi.as_view()),
     path(ALARM, alarms.AlarmApi.as_view()),

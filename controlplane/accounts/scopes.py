@@ -106,6 +106,7 @@ BY_ADDRESS = (
     (f"{_INSTANCE}/audit", AUDIT),
     (f"{_INSTANCE}/alarms", ALARMS),
     (f"{_INSTANCE}/receivers", ALARMS),
+    (f"{_INSTANCE}/silence", ALARMS),
     (f"{_INSTANCE}/events", ALARMS),
     (f"{_INSTANCE}/bill", BILLING),
     (f"{_INSTANCE}/cost", BILLING),

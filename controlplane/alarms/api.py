@@ -27,6 +27,7 @@ from controlplane.alarms.serializers import (
     DeliverySerializer,
     InstanceEventPageSerializer,
     InstanceEventSerializer,
+    ReceiverChangeSerializer,
     ReceiverConfirmSerializer,
     ReceiverCreateSerializer,
     ReceiverPageSerializer,
@@ -153,6 +154,28 @@ class AlarmSilenceApi(APIView):
         return Response(AlarmSerializer(alarm).data)
 
 
+def _silences(request: Request, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """By alarm, until when its messages are held back."""
+    rows = selectors.alarm_list(organisation=caller_of(request).organisation, instance_id=ids["instance_id"])
+    return {alarm.pk: {"silenced_until": AlarmSerializer(alarm).data["silenced_until"]} for alarm in rows}
+
+
+class AlarmsSilenceApi(APIView):
+    """/api/v1/instances/{id}/silence."""
+
+    @extend_schema(request=AlarmSilenceSerializer, responses=AlarmPageSerializer, tags=TAGS)
+    @dry_runs.rehearsed(of=lambda _view, request, ids: _silences(request, ids), shows_all=True)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Hold back the messages of all alarms that the instance has now, until then; null: every silence ends.
+
+        An alarm that is silenced for longer stays so, and one that is made later is not silenced. Answers all alarms, 50 at most.
+        """
+        body = AlarmSilenceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        rows = services.alarms_silence(**caller_of(request).place(instance_id), until=body.validated_data["until"])
+        return Response(pagination.body(list(AlarmSerializer(rows, many=True).data), None))
+
+
 class AlarmEventsApi(APIView):
     """/api/v1/instances/{id}/alarms/{alarm_id}/events."""
 
@@ -228,27 +251,69 @@ class ReceiversApi(APIView):
 
 def _alarms_of_receiver(request: Request, ids: Mapping[str, Any], _changed: Collection[str]) -> Iterable[Affected]:
     """Alarms that tell it something now."""
+    return affected(
+        "alarms", _alarms_telling(request, ids), "no longer tell it; one that has no other receiver tells nobody"
+    )
+
+
+def _alarms_telling(request: Request, ids: Mapping[str, Any]) -> list[str]:
     organisation = caller_of(request).organisation
     rows = selectors.alarm_list(organisation=organisation, instance_id=ids["instance_id"])
-    names = sorted(alarm.id for alarm in rows if ids["receiver_id"] in alarm.receivers)
-    return affected("alarms", names, "no longer tell it; one that has no other receiver tells nobody")
+    return sorted(alarm.id for alarm in rows if ids["receiver_id"] in alarm.receivers)
+
+
+def _set_of(row: Receiver) -> dict[str, Any]:
+    """What its ETag is made of. The sealed address is another one each time it is given, and says nothing of it."""
+    named = {"name": row.name, "kind": row.kind, "address": row.address}
+    return {**named, "sealed": preconditions.secret_etag(row, "sealed_address")}
+
+
+def _alarms_untold(request: Request, ids: Mapping[str, Any], changed: Collection[str]) -> Iterable[Affected]:
+    """Alarms that tell it something now, where it has to be confirmed anew."""
+    if "confirmed" not in changed:
+        return ()
+    names = _alarms_telling(request, ids)
+    return affected("alarms", names, "do not tell it until the code that the new address gets was given back")
 
 
 class ReceiverApi(APIView):
     """/api/v1/instances/{id}/receivers/{receiver_id}."""
 
-    @extend_schema(responses=ReceiverSerializer, tags=TAGS)
+    @extend_schema(
+        responses={200: ReceiverSerializer, 304: preconditions.KNOWN},
+        parameters=[preconditions.SETTINGS_ETAG, preconditions.IF_NONE_MATCH],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """One receiver."""
         caller = caller_of(request)
         row = selectors.receiver_get(organisation=caller.organisation, instance_id=instance_id, receiver_id=receiver_id)
-        return Response(ReceiverSerializer(row, context={"may_change": caller.may_change_in(ALARMS)}).data)
+        shown = ReceiverSerializer(row, context={"may_change": caller.may_change_in(ALARMS)}).data
+        return preconditions.answer(request, dict(shown), _set_of(row))
 
-    @extend_schema(responses={204: None}, tags=TAGS)
+    @extend_schema(
+        request=ReceiverChangeSerializer, responses=ReceiverSerializer, parameters=[preconditions.IF_MATCH], tags=TAGS
+    )
+    @dry_runs.rehearsed(touches=_alarms_untold)
+    def patch(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """Another name or address: alarms go on telling it. A webhook keeps its secret; an e-mail address is confirmed anew."""
+        body = ReceiverChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        row = receivers.receiver_update(
+            **caller_of(request).place(instance_id),
+            receiver_id=receiver_id,
+            changes=body.validated_data,
+            check=preconditions.check_of(request, _set_of),
+        )
+        # Without a webhook's path: this answer is kept for whoever repeats the call.
+        return preconditions.answer(request, dict(ReceiverSerializer(row).data), _set_of(row))
+
+    @extend_schema(responses={204: None}, parameters=[preconditions.IF_MATCH], tags=TAGS)
     @dry_runs.rehearsed(touches=_alarms_of_receiver)
     def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:
         """No message goes there any more, those that wait included."""
-        receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id)
+        check = preconditions.check_of(request, _set_of)
+        receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id, check=check)
         return Response(status=204)
 
 

@@ -31,7 +31,10 @@ from controlplane.core.text import name_checked
 from controlplane.mail import sender
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from datetime import datetime
+
+    from django.db.models import QuerySet
 
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
@@ -64,9 +67,7 @@ def receiver_create(
     rows = Receiver.objects.for_organisation(organisation).filter(instance=instance)
     if rows.count() >= MOST_RECEIVERS:
         raise LimitReached(f"an instance has at most {MOST_RECEIVERS} receivers", code="too_many_receivers")
-    name = name_checked(name)
-    if rows.filter(name=name).exists():
-        raise Conflict(f"the instance has a receiver {name}: alarms name them by it", code="receiver_exists")
+    name = _name_checked(name, rows)
     receiver = Receiver(
         id=ids.receiver_id(random.SystemRandom()),
         organisation=organisation,
@@ -83,12 +84,53 @@ def receiver_create(
         secrets.secret_sealed(receiver, key)
         text = secret_text(key)
     else:
-        secrets.code_sealed(receiver, ids.letters(randomness.SystemRandom(), CODE_LETTERS))
+        _code_drawn(receiver)
     receiver.save(force_insert=True)
     if not receiver.is_confirmed:
         _send_code(receiver, clock.now())
     _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": receiver.address})
     return receiver, text
+
+
+@transaction.atomic
+def receiver_update(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    receiver_id: str,
+    changes: Mapping[str, str],
+    check: Callable[[Receiver], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Receiver:
+    """Another name, another address (`changes`), or both; alarms go on telling it. `check` is told the one that is to be another.
+
+    A webhook keeps its secret. Another e-mail address gets a code, and until that was given back no message; what waits for the
+    address before is given up. Raises NotFound, Invalid, Conflict, LimitReached, Unavailable.
+    """
+    if not changes:
+        raise Invalid("nothing to change: give name or address")
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    receiver = _locked(organisation, instance, receiver_id)
+    if check is not None:
+        check(receiver)
+    before = _said(receiver)
+    others = Receiver.objects.for_organisation(organisation).filter(instance=instance).exclude(pk=receiver.pk)
+    if changes.get("name", receiver.name) != receiver.name:
+        receiver.name = _name_checked(changes["name"], others)
+    address = changes.get("address")
+    # One that cannot be opened any more is set anew by what is typed.
+    is_moved = address is not None and address != receiver.full_address
+    if address is not None and is_moved:
+        _move(receiver, _checked(receiver.kind, address), clock.now())
+    if not is_moved and receiver.name == before["name"]:
+        return receiver
+    receiver.save(force_update=True)
+    if is_moved and not receiver.is_confirmed:
+        _send_code(receiver, clock.now())
+    # Where only the path of a webhook is another, it is not shown: that it is another is.
+    _audit(receiver, actor, "update", audit.changed(before, _said(receiver)) | ({"moved": True} if is_moved else {}))
+    return receiver
 
 
 def address_problem(*, kind: str, address: str) -> str | None:
@@ -171,11 +213,22 @@ def receiver_test(
 
 @transaction.atomic
 def receiver_delete(
-    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    receiver_id: str,
+    check: Callable[[Receiver], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """No message goes there any more, those that wait included; alarms forget it. Raises NotFound, Conflict."""
+    """No message goes there any more, those that wait included; alarms forget it. `check` is told the receiver.
+
+    Raises NotFound, Conflict.
+    """
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     receiver = _locked(organisation, instance, receiver_id)
+    if check is not None:
+        check(receiver)
     alarms = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
     for alarm in alarms.select_for_update().order_by("pk"):
         if receiver.pk in alarm.receivers:
@@ -193,6 +246,35 @@ def _locked(organisation: Organisation, instance: Instance, receiver_id: str) ->
     if receiver is None:
         raise NotFound(f"no receiver {receiver_id}")
     return receiver
+
+
+def _said(receiver: Receiver) -> dict[str, Any]:
+    """Of the address what everybody may see."""
+    return {"name": receiver.name, "address": receiver.address}
+
+
+def _name_checked(name: str, others: QuerySet[Receiver]) -> str:
+    """Raises Invalid, and Conflict where another one is called so."""
+    name = name_checked(name)
+    if others.filter(name=name).exists():
+        raise Conflict(f"the instance has a receiver {name}: alarms name them by it", code="receiver_exists")
+    return name
+
+
+def _move(receiver: Receiver, address: str, now: datetime) -> None:
+    """It is the caller's to save. Raises Unavailable."""
+    if receiver.kind == ReceiverKind.WEBHOOK:
+        secrets.address_sealed(receiver, address)  # messages that wait go there: they ask when they are sent
+        return
+    waiting = Delivery.objects.for_organisation(receiver.organisation).filter(receiver=receiver)
+    waiting.filter(state=DeliveryState.WAITING).update(state=DeliveryState.FAILED, error=outbox.MOVED, ended_at=now)
+    receiver.address = address
+    _code_drawn(receiver)
+
+
+def _code_drawn(receiver: Receiver) -> None:
+    """Only whoever reads the address can confirm it. Raises Unavailable."""
+    secrets.code_sealed(receiver, ids.letters(randomness.SystemRandom(), CODE_LETTERS))
 
 
 def _checked(kind: str, address: str) -> str:

@@ -198,6 +198,7 @@ REASONS = {
     "storage_nearly_full": "Storage is nearly full",
     "partitions_under_replicated": "Partitions are under-replicated",
     "throttled_under_limit": "Throttled below its limit",
+    "limit_used_up": "The bandwidth is used up",
     "change_not_in_force": "A change is not in force",
     "flow_unknown": "Current figures are not known",
     "cluster_unknown": "Routes are not known",

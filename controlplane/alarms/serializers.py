@@ -208,6 +208,19 @@ class ReceiverCreateSerializer(StrictSerializer):
     address = StrictCharField(max_length=LONGEST_URL, help_text="an e-mail address, or an https URL of a public host")
 
 
+class ReceiverChangeSerializer(StrictSerializer):
+    """PATCH. What kind it is stays."""
+
+    not_empty = True
+
+    name = StrictCharField(max_length=LONGEST_NAME, required=False)
+    address = StrictCharField(
+        max_length=LONGEST_URL,
+        required=False,
+        help_text="of the same kind. An e-mail address gets a code again; a webhook keeps its secret",
+    )
+
+
 class ReceiverConfirmSerializer(StrictSerializer):
     """What was sent to an e-mail address."""
 

@@ -122,18 +122,34 @@ def alarm_silence(
     clock: Clock = SYSTEM_CLOCK,
 ) -> Alarm:
     """No messages until then; None: messages again. Its state goes on meanwhile. Raises NotFound, Invalid, Conflict."""
-    now = clock.now()
-    if until is not None and not now < until <= now + timedelta(seconds=LONGEST_SILENCE_S):
-        raise Invalid.field("until", f"must be in the future, and at most {LONGEST_SILENCE_S // 86_400} days away")
+    _check_silence(until, clock.now())
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
     alarm = _locked(organisation, instance, alarm_id)
-    before, alarm.silenced_until = alarm.silenced_until, until
-    if before == until:
-        return alarm
-    alarm.save(force_update=True, update_fields=["silenced_until"])
-    was, now_until = (None if each is None else each.isoformat() for each in (before, until))
-    _audit(alarm, actor, "silence", clock, {"until": {"from": was, "to": now_until}})
+    _silence(alarm, actor, until, clock)
     return alarm
+
+
+@transaction.atomic
+def alarms_silence(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    until: datetime | None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> list[Alarm]:
+    """The same of all alarms that the instance has now, in the order in which they were made.
+
+    Who has silenced one for longer meant it: that stays. None ends every silence. Raises NotFound, Invalid, Conflict.
+    """
+    _check_silence(until, clock.now())
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    rows = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
+    alarms = list(rows.select_for_update().order_by("pk"))
+    for alarm in alarms:
+        if until is None or alarm.silenced_until is None or alarm.silenced_until < until:
+            _silence(alarm, actor, until, clock)
+    return sorted(alarms, key=lambda alarm: (alarm.created_at, alarm.pk))
 
 
 @transaction.atomic
@@ -181,6 +197,22 @@ def _locked(organisation: Organisation, instance: Instance, alarm_id: str) -> Al
     if alarm is None:
         raise NotFound(f"no alarm {alarm_id}")
     return alarm
+
+
+def _check_silence(until: datetime | None, now: datetime) -> None:
+    """Raises Invalid."""
+    if until is not None and not now < until <= now + timedelta(seconds=LONGEST_SILENCE_S):
+        raise Invalid.field("until", f"must be in the future, and at most {LONGEST_SILENCE_S // 86_400} days away")
+
+
+def _silence(alarm: Alarm, actor: str, until: datetime | None, clock: Clock) -> None:
+    """Of a row that is locked; where it is so already nothing happens."""
+    before, alarm.silenced_until = alarm.silenced_until, until
+    if before == until:
+        return
+    alarm.save(force_update=True, update_fields=["silenced_until"])
+    was, now_until = (None if each is None else each.isoformat() for each in (before, until))
+    _audit(alarm, actor, "silence", clock, {"until": {"from": was, "to": now_until}})
 
 
 def _is_measured_otherwise(before: str, after: str) -> bool:

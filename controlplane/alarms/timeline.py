@@ -16,7 +16,7 @@ from controlplane.alarms.sources import NUMBERS, OF_TEXT, sources_of
 from controlplane.alarms.upkeep import KEPT
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,11 @@ def events_get(
     after: Place | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> list[Event]:
-    """The newest ones in [start, end) of these kinds, or those that follow after a place. Raises NotFound."""
-    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    """The newest ones in [start, end) of these kinds, or those that follow after a place. They outlive the instance.
+
+    Raises NotFound.
+    """
+    instance = instance_any(organisation=organisation, instance_id=instance_id)
     return events_of(instance, most=most, start=start, end=end, kinds=kinds, after=after, clock=clock)
 
 

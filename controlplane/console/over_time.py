@@ -82,7 +82,12 @@ MARKS = {
     "broker.away": "failover",
 }
 """How events are drawn."""
-MARK_WORDS = {"resized": "Resized", "throttling": "Throttled", "fired": "Alarm fired", "failover": "Broker went away"}
+MARK_WORDS = {
+    "resized": "Resized",
+    "throttling": "Throttled",
+    "fired": "Alarm fired",
+    "failover": "A broker of the cluster went away",
+}
 """Of several in one step, the last of these kinds is drawn."""
 MOST_TOLD = 4
 """Of one step; what is more is counted."""

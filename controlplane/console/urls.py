@@ -152,6 +152,7 @@ urlpatterns = [
     path(f"{INSTANCE}/history", history.shown, name="instance_history"),
     path(f"{INSTANCE}/alarms", alarms.listed, name="alarms"),
     path(f"{INSTANCE}/new-alarm", alarms.new, name="alarm_new"),
+    path(f"{INSTANCE}/alarms/silence", alarms.silence_all, name="alarms_silence"),
     path(f"{INSTANCE}/alarms/<id:alarm_id>", alarms.shown, name="alarm"),
     path(f"{INSTANCE}/alarms/<id:alarm_id>/silence", alarms.silence, name="alarm_silence"),
     path(f"{INSTANCE}/alarms/<id:alarm_id>/removal", alarms.delete, name="alarm_delete"),

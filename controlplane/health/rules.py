@@ -57,6 +57,7 @@ CODES = (
     "storage_nearly_full",
     "partitions_under_replicated",
     "throttled_under_limit",
+    "limit_used_up",
     "change_not_in_force",
     "flow_unknown",
     "cluster_unknown",
@@ -64,9 +65,7 @@ CODES = (
 )
 UNWATCHED = ("work_waits",)
 """What no alarm can watch: workers judge alarms."""
-OF_LIMIT = ("limit_used_up",)
-"""Nor this: alarms watch the used part of the limit itself, at any percentage."""
-EVERY_CODE = (*CODES, *OF_LIMIT, *UNWATCHED)
+EVERY_CODE = (*CODES, *UNWATCHED)
 OF_FLOW = ("storage_full", "partitions_without_leader", "storage_nearly_full", "partitions_under_replicated")
 """What only the flow master knows."""
 

@@ -19,7 +19,7 @@ from controlplane.sso.models import SsoProvider
 from controlplane.tenants.models import Membership
 
 from .admission.passing import Passing
-from .alarms.rows import alarm_row
+from .alarms.rows import alarm_row, receiver_row
 from .budgets.rows import budget_row
 from .loads.rows import load_row
 from .rows import custom_role_row, service_account_row
@@ -37,6 +37,7 @@ def time(monkeypatch):
 
 THINGS = (
     "throttle rule", "route", "alarm", "budget", "role", "service account", "topic", "member", "load", "single sign-on",
+    "receiver",
 )  # fmt: skip
 
 
@@ -49,6 +50,9 @@ def thing(request, alice, bob, instance):
         return at, {"role": "viewer"}, {"role": "billing"}
     if request.param == "load":
         return f"{at}/lake-loads/{load_row(instance).id}", {"every_minutes": 30}, {"every_minutes": 60}
+    if request.param == "receiver":
+        hooks = ({"address": f"https://hooks.example.com/{path}"} for path in ("hers", "his"))
+        return f"{at}/receivers/{receiver_row(instance).id}", *hooks
     if request.param == "single sign-on":
         provider_row(alice.organisation)
         return "/api/v1/sso", {"in_force": True}, {"in_force": False}

@@ -184,10 +184,12 @@ ROWS = {
         "instances_alarms_events_get": "alarm history",
     },
     "alarm_silence": {"instances_alarms_silence_post": "alarm silence"},
+    "alarms_silence": {"instances_silence_post": "alarm silence-all"},
     "alarm_delete": {"instances_alarms_item_delete": "alarm delete"},
     "receivers": {"instances_receivers_get": "alarm receiver list", "instances_receivers_post": "alarm receiver add"},
     "receiver": {
         "instances_receivers_item_get": "alarm receiver show",
+        "instances_receivers_item_patch": "alarm receiver alter",
         "instances_receivers_messages_get": "alarm receiver messages",
         "instances_receivers_confirm_post": "alarm receiver confirm",
         "instances_receivers_secret_post": "alarm receiver rotate",

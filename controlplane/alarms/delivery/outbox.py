@@ -60,6 +60,7 @@ CLAIM_S = 180
 AT_ONCE, BATCH, OF_ONE_RECEIVER, LOOKED_AT = 8, 32, 8, 500
 ROUND_S = 25.0
 LONGEST_ERROR = 300
+MOVED = "the receiver has another address"
 _MACHINERY = "messages of all organisations are sent"
 
 
@@ -212,6 +213,9 @@ def _prepared(delivery: Delivery, now: datetime) -> _Prepared:
     receiver = delivery.receiver
     if receiver is None:
         return _Prepared(delivery, "", "", problem="the receiver was deleted")
+    if receiver.kind == ReceiverKind.EMAIL and delivery.address != receiver.address:
+        # Claimed a moment before: the code of the new address is not for who reads the old one.
+        return _Prepared(delivery, "", "", problem=MOVED)
     try:
         if delivery.kind == DeliveryKind.CONFIRM:
             code = secrets.code_of(receiver)

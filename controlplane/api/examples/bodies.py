@@ -90,6 +90,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PrepaidRenewRequest": {"months": 1, "ends_at": LATER, "confirm_price": True},
     "ProposalCreateRequest": {"whitelist": ["10.0.0.0/8"], "lasts_s": 86400},
     "ReceiverCreateRequest": {"name": "on call", "kind": "webhook", "address": "https://hooks.example.com/sluice"},
+    "PatchedReceiverChangeRequest": {"address": "https://hooks.example.com/sluice"},
     "ReceiverConfirmRequest": {"code": "493817"},
     "RouteCreateRequest": {"security": "sasl_ssl", "mechanisms": ["SCRAM-SHA-256"], "whitelist": ["203.0.113.0/24"]},
     "PatchedRouteChangeRequest": {"whitelist": ["203.0.113.0/24", "198.51.100.7/32"]},

@@ -33,7 +33,7 @@ LISTED = columns(
 EVENTS = columns("time", "kind", "value", "actor")
 Watch = Literal[
     "storage_full", "partitions_without_leader", "route_down", "storage_nearly_full", "partitions_under_replicated",
-    "throttled_under_limit", "change_not_in_force", "flow_unknown", "cluster_unknown", "metering_behind",
+    "throttled_under_limit", "limit_used_up", "change_not_in_force", "flow_unknown", "cluster_unknown", "metering_behind",
     "storage_used_percent", "produce_percent", "consume_percent", "connections",
     "produce_bytes_per_s", "consume_bytes_per_s", "produce_throttled_ms_per_s", "consume_throttled_ms_per_s",
     "produce_limit_bytes_per_s", "consume_limit_bytes_per_s", "produce_allocated_bytes_per_s", "consume_allocated_bytes_per_s",
@@ -150,6 +150,19 @@ def silence(
     if (until is None) is not end:
         raise Misused("say until when, or --end")
     of(ctx).change(ops.ALARM_SILENCE, body={"until": until}, instance_id=instance, alarm_id=alarm)
+
+
+@app.add("silence-all", rehearses=True)
+def silence_all(
+    ctx: typer.Context,
+    instance: Instance,
+    until: Annotated[str | None, typer.Option(help="RFC 3339, at most 30 days away.")] = None,
+    end: Annotated[bool, typer.Option("--end", help="Every silence ends.")] = False,
+) -> None:
+    """Hold back the messages of all alarms of the instance, as during maintenance; one that is silenced for longer stays so."""
+    if (until is None) is not end:
+        raise Misused("say until when, or --end")
+    of(ctx).change(ops.ALARMS_SILENCE, body={"until": until}, instance_id=instance)
 
 
 @app.add("delete", rehearses=True)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
+from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Limit, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
@@ -43,6 +45,21 @@ def add(
     body = {"name": name, "kind": kind, "address": address}
     session.change(ops.RECEIVER_CREATE, body=body, instance_id=instance)
     session.output.note(ONCE if kind == "webhook" else "A code was sent there: sluice alarm receiver confirm takes it.")
+
+
+@app.add("alter", rehearses=True)
+def alter(
+    ctx: typer.Context,
+    instance: Instance,
+    receiver: Receiver,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    address: Annotated[str | None, typer.Option(help="Another address, of the same kind.")] = None,
+) -> None:
+    """Another name or address; alarms go on telling it. An e-mail address gets a code again, a webhook keeps its secret."""
+    body = said(name=name, address=address)
+    if not body:
+        raise Misused("name what is to be different")
+    of(ctx).change(ops.RECEIVER_CHANGE, body=body, instance_id=instance, receiver_id=receiver)
 
 
 @app.add("confirm", rehearses=True)

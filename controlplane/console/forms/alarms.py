@@ -255,6 +255,22 @@ class ReceiverForm(ConsoleForm):
         ]
 
 
+class ReceiverChangeForm(ConsoleForm):
+    """Another name or address of one that there is."""
+
+    refusals: ClassVar = {"email_off": "address", "receiver_exists": "name", "too_many_codes": "address"}
+
+    name = forms.CharField(label="Name", max_length=LONGEST_NAME, validators=[ruled(name_problem)], widget=_plain())
+    address = forms.CharField(label="Address", max_length=LONGEST_URL, widget=_plain())
+
+    def __init__(self, data: Any = None, *, receiver: Receiver) -> None:
+        super().__init__(data, initial={"name": receiver.name, "address": receiver.full_address})
+
+    def changes(self) -> dict[str, str]:
+        """What is different from what the receiver has; empty: nothing."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
 class CodeForm(ConsoleForm):
     """What was sent to an e-mail address."""
 

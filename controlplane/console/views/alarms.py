@@ -16,18 +16,21 @@ from controlplane.alarms.machine import Phase
 from controlplane.alarms.models import Alarm
 from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, OF_TOPICS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
+from controlplane.console.forms.times import TimesForm
 from controlplane.console.listing import listing
 from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
+from controlplane.console.times import times_chosen
 from controlplane.console.wording import filled, worded
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid, NotFound, SluiceError
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.selectors import instance_any, instance_get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
@@ -58,9 +61,12 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """Every alarm with its state, the loudest first; the list comes again every 10 s."""
     place = {"organisation": caller.organisation, "instance_id": instance_id}
     instance = instance_get(**place)
+    rows = sorted((_row(alarm) for alarm in selectors.alarm_list(**place)), key=_loudest)
     context = {
         **_page(instance, "alarms"),
-        "rows": sorted((_row(alarm) for alarm in selectors.alarm_list(**place)), key=_loudest),
+        "rows": rows,
+        "silence": SilenceForm(),
+        "any_silenced": any(row["silenced"] for row in rows),
         "receivers": list(selectors.receiver_list(**place).order_by("created_at")),
     }
     part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
@@ -130,16 +136,32 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str)
 @tenant_page
 def silence(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str) -> HttpResponse:
     """Messages are held back, or come again."""
-    form = SilenceForm(request.POST)
-    until = None
-    if "end" not in request.POST:
-        if not form.is_valid():
-            raise Invalid.field("silence_s", "is none of the choices")
-        until = SYSTEM_CLOCK.now() + form.wanted
+    until = _silence_wanted(request)
     alarm = services.alarm_silence(**caller.place(instance_id), alarm_id=alarm_id, until=until)
     said = "are held back" if until is not None else "come again"
     messages.success(request, f"Messages of {alarm.name} {said}.")
     return redirect("console:alarm", caller.organisation.id, instance_id, alarm_id)
+
+
+@require_POST
+@tenant_page
+def silence_all(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The same of all alarms that the instance has now."""
+    until = _silence_wanted(request)
+    services.alarms_silence(**caller.place(instance_id), until=until)
+    held = "Messages of all alarms are held back."
+    messages.success(request, held if until is not None else "Messages of all alarms come again.")
+    return redirect("console:alarms", caller.organisation.id, instance_id)
+
+
+def _silence_wanted(request: HttpRequest) -> datetime | None:
+    """Until when; None: it is to end. Raises Invalid."""
+    if "end" in request.POST:
+        return None
+    form = SilenceForm(request.POST)
+    if not form.is_valid():
+        raise Invalid.field("silence_s", "is none of the choices")
+    return SYSTEM_CLOCK.now() + form.wanted
 
 
 @require_POST
@@ -157,13 +179,16 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str
 @tenant_page
 def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """What happened to the instance, the newest first."""
-    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     show = request.GET.get("show", ALL)
     if show not in SHOWN:
         raise NotFound("there is nothing at this address")
     names = ("at", "of", "key")
     after = timeline.place_of(*(request.GET[name] for name in names)) if set(names) <= set(request.GET) else None
-    found = timeline.events_of(instance, after=after, most=EVENT_ROWS + 1, kinds=kinds_shown(show))
+    form, span = _span_chosen(request, SYSTEM_CLOCK.now())
+    found = []
+    if not form.errors:
+        found = timeline.events_of(instance, **span, after=after, most=EVENT_ROWS + 1, kinds=kinds_shown(show))
     rows, more = found[:EVENT_ROWS], len(found) > EVENT_ROWS
     context = {
         **_page(instance, "events"),
@@ -172,8 +197,19 @@ def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "further": after is not None,
         "shown": SHOWN,
         "show": show,
+        "gone": instance.state == InstanceState.DELETED,
+        "form": form,
+        "ranged": bool(span) or bool(form.errors),
     }
-    return render(request, "console/instance_events.html", context)
+    return render(request, "console/instance_events.html", context, status=422 if form.errors else 200)
+
+
+def _span_chosen(request: HttpRequest, now: datetime) -> tuple[TimesForm, dict[str, datetime]]:
+    """From a moment to another, as the charts' address says it, and what `events_of` takes of it; none: all that is kept."""
+    if not {"since", "until"} & request.GET.keys():
+        return TimesForm(now=now), {}
+    chosen = times_chosen(request, now)
+    return chosen.form, {} if chosen.is_wrong else {"start": chosen.start, "end": chosen.end}
 
 
 def kinds_shown(show: str) -> list[str]:

@@ -76,6 +76,8 @@ def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen:
     return {
         "too_many_marks": MOST_MARKS if len(events) == MOST_MARKS else None,
         "step_s": found.step_s,
+        "events_since": start if caller.limits.covers(ALARMS, changes=False) else None,
+        "events_until": end,
         "store_away": not (found.is_complete and requests.is_complete),
         "charts": all_drawn(request, charts),
         "requests": asked,

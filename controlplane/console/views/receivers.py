@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts.scopes import BILLING
 from controlplane.alarms import receivers, selectors
-from controlplane.console.forms.alarms import CodeForm, ReceiverForm
+from controlplane.console.forms.alarms import CodeForm, ReceiverChangeForm, ReceiverForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+    from controlplane.alarms.models import Receiver
 
 MESSAGE_ROWS = 20
 NEW_SECRET = "secret"  # noqa: S105  # the button that asks for another one
+CHANGED = "change"
+"""The button that saves another name or address."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -71,9 +74,20 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: s
     place = {"organisation": caller.organisation, "instance_id": instance_id}
     instance = instance_get(**place)
     row = selectors.receiver_get(**place, receiver_id=receiver_id)
-    form, secret = CodeForm(), None
+    form, change, secret = CodeForm(), ReceiverChangeForm(receiver=row), None
     if request.method == "POST" and NEW_SECRET in request.POST:
         row, secret = receivers.receiver_rotate(**caller.place(instance.id), receiver_id=row.pk)
+    elif request.method == "POST" and CHANGED in request.POST:
+        change = ReceiverChangeForm(request.POST, receiver=row)
+        if change.is_valid():
+            try:
+                changed = _changed(caller, instance.id, row, change)
+            except SluiceError as error:
+                change.refuse(error)
+            else:
+                said = "The receiver was changed." if changed.is_confirmed else f"A code was sent to {changed.address}."
+                messages.success(request, said)
+                return redirect("console:receiver", caller.organisation.id, instance.id, row.pk)
     elif request.method == "POST":
         form = CodeForm(request.POST)
         if form.is_valid():
@@ -91,11 +105,20 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: s
         "part": "receivers",
         "row": row,
         "form": form,
+        "change": change,
         "secret": secret,
         "with_costs": caller.limits.covers(BILLING, changes=False),
         "listing": listing(request, sent, size=MESSAGE_ROWS),
     }
-    return render(request, "console/receiver.html", context, status=422 if form.errors else 200)
+    return render(request, "console/receiver.html", context, status=422 if form.errors or change.errors else 200)
+
+
+def _changed(caller: Caller, instance_id: str, row: Receiver, form: ReceiverChangeForm) -> Receiver:
+    """Saved as it was it stays as it is. Raises SluiceError."""
+    changes = form.changes()
+    if not changes:
+        return row
+    return receivers.receiver_update(**caller.place(instance_id), receiver_id=row.pk, changes=changes)
 
 
 @require_POST

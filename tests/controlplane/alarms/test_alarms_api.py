@@ -128,7 +128,7 @@ def test_a_viewer_looks_and_changes_nothing(viewer, url, made, hooked):
     for method, path in (
         ("post", f"{url}/alarms"), ("patch", alarm), ("delete", alarm), ("post", f"{alarm}/silence"),
         ("post", f"{url}/receivers"), ("delete", receiver), ("post", f"{receiver}/test"),
-        ("post", f"{receiver}/secret"), ("post", f"{receiver}/confirm"),
+        ("post", f"{receiver}/secret"), ("post", f"{receiver}/confirm"), ("patch", receiver),
     ):  # fmt: skip
         problem(getattr(viewer.api, method)(path, {}), 403, "forbidden")
 
@@ -240,6 +240,36 @@ def test_a_silence_begins_and_ends(alice, url, made):
     told = [entry.detail["until"] for entry in audited(alice, "alarm.silence")]
     assert [(each["from"] is None, each["to"] is None) for each in told] == [(True, False), (False, True)]
     assert told[1]["from"] == told[0]["to"]
+
+
+def test_all_alarms_are_silenced_at_once_and_one_that_is_silenced_for_longer_stays_so(alice, url, instance):
+    now = datetime.now(UTC).replace(microsecond=0)
+    longer, until = now + timedelta(days=2), now + timedelta(hours=1)
+    alarm_row(instance, "alm-000000000001")
+    alarm_row(instance, "alm-000000000002", silenced_until=longer)
+    alarm_row(instance, "alm-000000000003", silenced_until=now + timedelta(minutes=1), enabled=False)
+    alarm_row(instance, "alm-000000000004", deleted_at=now)
+    path = f"{url}/silence"
+    foretold = alice.api.post(f"{path}?dry_run=true", {"until": until.isoformat()}).json()
+    assert {name.partition(".")[0] for name in foretold["changes"]} == {"alm-000000000001", "alm-000000000003"}
+    assert audited(alice, "alarm.silence") == [], "nothing was done"
+    answer = alice.api.post(path, {"until": until.isoformat()})
+    assert answer.status_code == 200, answer.content
+    found = {each["id"]: datetime.fromisoformat(each["silenced_until"]) for each in answer.json()["items"]}
+    assert found == {"alm-000000000001": until, "alm-000000000002": longer, "alm-000000000003": until}
+    assert len(audited(alice, "alarm.silence")) == 2, "each alarm that was changed has an entry of its own"
+    ended = alice.api.post(path, {"until": None}).json()["items"]
+    assert [each["silenced_until"] for each in ended] == [None, None, None]
+    assert alice.api.post(path, {"until": None}).status_code == 200
+    assert len(audited(alice, "alarm.silence")) == 5, "what is so already is no change"
+
+
+def test_a_silence_of_all_alarms_is_30_days_at_most_and_viewers_begin_none(alice, viewer, url, instance):
+    alarm_row(instance)
+    for wrong in (datetime.now(UTC) - timedelta(seconds=1), datetime.now(UTC) + timedelta(days=31)):
+        problem(alice.api.post(f"{url}/silence", {"until": wrong.isoformat()}), 400, "invalid")
+    problem(alice.api.post(f"{url}/silence", {}), 400, "invalid")
+    assert viewer.api.post(f"{url}/silence", {"until": None}).status_code == 403
 
 
 def test_events_come_page_by_page_the_newest_first(alice, url, instance):
@@ -421,6 +451,83 @@ def test_a_receiver_that_is_deleted_is_gone_from_alarms_and_from_the_outbox(alic
     assert Alarm.objects.unscoped(ROWS).get().receivers == []
     row = Delivery.objects.unscoped(ROWS).get()
     assert (row.state, row.error, row.receiver_id) == ("failed", "the receiver was deleted", None)
+
+
+def test_a_webhook_moves_and_keeps_its_secret_and_its_alarms(alice, url, instance, hooked):
+    place, moved = f"{url}/receivers/{hooked['id']}", "https://hooks.example.com/y?token=another-one"
+    alarm = alarm_row(instance, receivers=[hooked["id"]])
+    before = Receiver.objects.unscoped(ROWS).get()
+    alice.api.post(f"{place}/test")
+    answer = alice.api.patch(place, {"name": "on call", "address": moved})
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["name"], answer.json()["confirmed"]) == ("on call", True)
+    assert alice.api.get(place).json()["address"] == moved
+    row = Receiver.objects.unscoped(ROWS).get()
+    assert (bytes(row.secret), row.address) == (bytes(before.secret), "https://hooks.example.com")
+    alarm.refresh_from_db()
+    assert alarm.receivers == [row.pk]
+    assert Delivery.objects.unscoped(ROWS).get().state == "waiting", "what waits goes to the new address"
+    (entry,) = audited(alice, "receiver.update")
+    assert entry.detail == {"name": {"from": "pager", "to": "on call"}, "moved": True}, "and no path of an address"
+
+
+def test_a_repeated_change_of_a_webhook_has_no_path_in_its_answer(alice, url, hooked):
+    body = {"address": "https://hooks.example.com/z?token=tell-nobody-either"}
+    assert alice.api.patch(f"{url}/receivers/{hooked['id']}", body, HTTP_IDEMPOTENCY_KEY="k").status_code == 200
+    assert "tell-nobody-either" not in RepeatableCall.objects.unscoped(ROWS).get().body
+
+
+def test_another_email_address_is_confirmed_anew_and_what_waits_for_the_one_before_is_given_up(
+    alice, url, instance, mailing
+):
+    row = receiver_row(instance, kind="email", address="bob@example.com")
+    alarm = alarm_row(instance, receivers=[row.pk])
+    place = f"{url}/receivers/{row.pk}"
+    alice.api.post(f"{place}/test")
+    body = {"address": "carol@example.com"}
+    foretold = alice.api.patch(f"{place}?dry_run=true", body).json()
+    assert foretold["changes"]["confirmed"] == [True, False]
+    assert [(each["who"], each["names"]) for each in foretold["affected"]] == [("alarms", [alarm.pk])]
+    assert Delivery.objects.unscoped(ROWS).count() == 1, "nothing was sent"
+    changed = alice.api.patch(place, body).json()
+    assert (changed["address"], changed["confirmed"]) == ("carol@example.com", False)
+    sent = Delivery.objects.unscoped(ROWS).order_by("created_at")
+    assert [(each.kind, each.address, each.state) for each in sent] == [
+        ("test", "bob@example.com", "failed"), ("confirm", "carol@example.com", "waiting"),
+    ]  # fmt: skip
+    assert alice.api.post(f"{place}/confirm", {"code": code_of(row.pk)}).json()["confirmed"] is True
+
+
+def test_the_code_of_the_new_address_never_goes_to_the_old_one(alice, url, mail):
+    made = alice.api.post(f"{url}/receivers", MAIL).json()["id"]
+    alice.api.patch(f"{url}/receivers/{made}", {"address": "carol@example.com"})
+    before = Delivery.objects.unscoped(ROWS).filter(address="bob@example.com")
+    before.update(state="waiting")  # as if it had been claimed a moment before the address was another
+    outbox.send_due()
+    assert [each["To"] for each in mail.mails if each["To"] != "carol@example.com"] == []
+    assert before.get().error == "the receiver has another address"
+
+
+def test_a_change_to_the_same_is_nothing_and_what_will_not_do_is_refused(alice, url, instance, hooked, mailing):
+    place = f"{url}/receivers/{hooked['id']}"
+    assert alice.api.patch(place, {"name": "pager", "address": HOOK["address"]}).status_code == 200
+    assert audited(alice, "receiver.update") == []
+    receiver_row(instance, "rcv-000000000009", name="other")
+    problem(alice.api.patch(place, {"name": "other"}), 409, "receiver_exists")
+    problem(alice.api.patch(place, {}), 400, "invalid")
+    problem(alice.api.patch(place, {"kind": "email"}), 400, "invalid")
+    for address in ("bob@example.com", "http://hooks.example.com/", "https://127.0.0.1/"):
+        found = problem(alice.api.patch(place, {"address": address}), 400, "invalid")
+        assert found["errors"][0]["field"] == "address"
+
+
+def test_codes_are_few_for_a_receiver_whose_address_is_changed_again_and_again(alice, url, instance, mailing):
+    row = receiver_row(instance, kind="email", address="bob@example.com")
+    answers = [
+        alice.api.patch(f"{url}/receivers/{row.pk}", {"address": f"bob{number}@example.com"}) for number in range(21)
+    ]
+    assert {answer.status_code for answer in answers[:20]} == {200}
+    problem(answers[20], 409, "too_many_codes")
 
 
 def test_an_email_address_has_no_secret(alice, url, instance):

@@ -254,6 +254,14 @@ def test_a_range_and_kinds_are_chosen(alice, instance, url, hour):
     problem(alice.api.get(url, {"from": "yesterday"}), 400, "invalid")
 
 
+def test_what_happened_outlives_the_instance_and_stays_its_organisations(alice, bob, charlie, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    event_row(alarm_row(instance), "fired", hour(1))
+    Instance.objects.unscoped(ROWS).filter(pk=instance.pk).update(state="deleted", deleted_at=hour(0))
+    assert ("alarm.fired", "storage", "") in told(alice, url)
+    problem(charlie.api.get(url), 404, "not_found")
+
+
 def test_every_kind_is_told_of(alice, instance, url, hour):
     alarm = alarm_row(instance)
     event_row(alarm, "fired", hour(9))

@@ -308,8 +308,18 @@ def test_alarms(ok, as_alice, events):
     assert ok("alarm", "silence", events, alarm, "--until", until, "-o", "json").json["silenced_until"] == until
     assert ok("alarm", "silence", events, alarm, "--end", "-o", "json").json["silenced_until"] is None
     assert as_alice("alarm", "silence", events, alarm).status == 2
+    silenced = ok("alarm", "silence-all", events, "--until", until, "-o", "json").json["items"]
+    assert [(each["id"], each["silenced_until"]) for each in silenced] == [(alarm, until)]
+    assert ok("alarm", "silence-all", events, "--end", "-o", "json").json["items"][0]["silenced_until"] is None
+    assert as_alice("alarm", "silence-all", events).status == 2
     assert ok("alarm", "history", events, alarm, "-o", "json").json["items"] == []
 
+    altered = ok(
+        "alarm", "receiver", "alter", events, receiver, "--name", "on call", "--address", f"{hook}y", "-o", "json"
+    )
+    assert altered.json["name"] == "on call"
+    assert ok("alarm", "receiver", "show", events, receiver, "-o", "json").json["address"] == f"{hook}y"
+    assert as_alice("alarm", "receiver", "alter", events, receiver).status == 2
     assert ok("alarm", "receiver", "test", events, receiver, "-o", "json").json["state"] == "waiting"
     assert "test" in ok("alarm", "receiver", "messages", events, receiver).out
     assert ok("alarm", "receiver", "rotate", events, receiver, "-o", "json").json["secret"] != added.json["secret"]

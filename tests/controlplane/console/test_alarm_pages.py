@@ -182,6 +182,48 @@ def test_a_silence_is_begun_and_ended_and_an_alarm_deleted(at_alice, at, instanc
     assert "was deleted" in text_of(at_alice.post(f"{at}/alarms/{alarm.id}/removal", follow=True))
 
 
+def test_all_alarms_are_silenced_for_a_time_and_the_silence_is_ended(at_alice, at_viewer, at, instance):
+    assert "Silence all alarms" not in text_of(at_alice.get(f"{at}/alarms")), "there is none"
+    for number in (1, 2):
+        alarm_row(instance, f"alm-00000000000{number}")
+    assert "End all silences" not in text_of(at_alice.get(f"{at}/alarms"))
+    page = at_alice.post(f"{at}/alarms/silence", {"silence_s": 4 * 3600}, follow=True)
+    assert "Messages of all alarms are held back" in text_of(page)
+    assert "End all silences" in text_of(page)
+    rows = Alarm.objects.unscoped(ROWS)
+    assert rows.filter(silenced_until__gt=datetime.now(UTC) + timedelta(hours=3)).count() == 2
+    assert "come again" in text_of(at_alice.post(f"{at}/alarms/silence", {"end": ""}, follow=True))
+    assert rows.filter(silenced_until=None).count() == 2
+    assert at_alice.post(f"{at}/alarms/silence", {"silence_s": 7}).status_code == 400
+    assert "Silence all alarms" not in text_of(at_viewer.get(f"{at}/alarms"))
+
+
+def test_a_receiver_is_given_another_name_and_address(at_alice, at_viewer, at, instance):
+    row = receiver_row(instance)
+    place = f"{at}/receivers/{row.pk}"
+    assert "its secret stays" in text_of(at_alice.get(place))
+    page = at_alice.post(
+        place, {"change": "", "name": "on call", "address": "https://hooks.example.com/b"}, follow=True
+    )
+    assert "The receiver was changed" in text_of(page)
+    row.refresh_from_db()
+    assert (row.name, row.full_address) == ("on call", "https://hooks.example.com/b")
+    at_alice.post(place, {"change": "", "name": "on call", "address": "https://hooks.example.com/b"})
+    assert Receiver.objects.unscoped(ROWS).get().full_address == "https://hooks.example.com/b", "saved as it was"
+    page = at_alice.post(place, {"change": "", "name": "on call", "address": "http://hooks.example.com/"})
+    assert page.status_code == 422
+    assert problem_beside(page, "address")
+    assert "Save changes" not in text_of(at_viewer.get(place))
+
+
+def test_another_email_address_is_sent_a_code(at_alice, at, instance, mailing):
+    row = receiver_row(instance, kind="email", address="bob@example.com")
+    form = {"change": "", "name": "pager", "address": "carol@example.com"}
+    page = at_alice.post(f"{at}/receivers/{row.pk}", form, follow=True)
+    assert "A code was sent to carol@example.com" in text_of(page)
+    assert "Not confirmed" in text_of(page)
+
+
 def test_a_webhook_is_added_and_its_secret_shown_once(at_alice, at):
     form = {"name": "pager", "kind": "webhook", "address": "https://hooks.example.com/"}
     page = at_alice.post(f"{at}/receivers", form)
@@ -251,6 +293,41 @@ def test_events_are_listed_in_words_with_a_way_to_the_older_ones(at_alice, at, i
         len(re.findall("Alarm fired", text)) + len(re.findall("Alarm fired", text_of(at_alice.client.get(older)))) == 60
     )
     assert at_alice.get(f"{at}/timeline?at=x&of=0&key=1").status_code == 400
+
+
+def test_events_of_a_time_are_chosen_and_pages_and_kinds_keep_it(at_alice, at, instance):
+    alarm, now = alarm_row(instance), datetime.now(UTC)
+    for minutes in range(60):
+        event_row(alarm, "fired", now - timedelta(hours=5, minutes=minutes))
+    event_row(alarm, "resolved", now - timedelta(hours=1))
+    since, until = (f"{now - timedelta(hours=hours):%Y-%m-%dT%H:%M}Z" for hours in (7, 2))
+    page = at_alice.get(f"{at}/timeline?show=alarm&since={since}&until={until}")
+    assert "Alarm resolved" not in text_of(page)
+    older = re.search(r'rel="next" href="([^"]+)"', page.content.decode())[1].replace("&amp;", "&")
+    assert "since=" in older
+    fired = sum(len(re.findall("Alarm fired", text_of(each))) for each in (page, at_alice.client.get(older)))
+    assert fired == 60
+    assert re.search(r'href="[^"]*show=health[^"]*since=|href="[^"]*since=[^"]*show=health', page.content.decode())
+    empty = at_alice.get(f"{at}/timeline?show=alarm&since={now - timedelta(minutes=30):%Y-%m-%dT%H:%M}Z")
+    assert "Nothing has happened in this time" in text_of(empty)
+    assert "Alarm resolved" in text_of(at_alice.get(f"{at}/timeline"))
+
+
+def test_a_time_that_makes_no_sense_is_said_beside_it(at_alice, at):
+    page = at_alice.get(f"{at}/timeline?since=2026-01-02T00:00Z&until=2026-01-01T00:00Z")
+    assert page.status_code == 422
+    assert "later than the beginning" in text_of(page)
+
+
+def test_events_of_a_deleted_instance_are_read_as_its_history_is(at_alice, at, instance):
+    event_row(alarm_row(instance), "fired", datetime.now(UTC) - timedelta(hours=1))
+    Instance.objects.unscoped(ROWS).filter(pk=instance.pk).update(state="deleted", deleted_at=datetime.now(UTC))
+    page = at_alice.get(f"{at}/timeline")
+    assert page.status_code == 200
+    assert "Alarm fired" in text_of(page)
+    assert f"{at}/receivers" not in page.content.decode(), "what is gone with it has no link"
+    history = at_alice.get(f"{at}/history")
+    assert f'{at}/timeline"' in history.content.decode(), "a tab leads there"
 
 
 # --- figures of the history and of groups, and why there is no value -------------------------------------------------------

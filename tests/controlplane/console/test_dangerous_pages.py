@@ -180,6 +180,7 @@ WITHOUT = {
     "topic_note": SETS,
     "alarm": SETS,
     "alarm_silence": SETS,
+    "alarms_silence": SETS,
     "budget": SETS,
     "throttle_rule": SETS,
     "instance_load": SETS,

@@ -228,7 +228,7 @@ def test_the_page_of_a_broker_has_what_all_instances_asked_of_it(at_staff, insta
     assert "20/s" in text
     assert "3 MiB/s" in text
     assert "Produce latency as a table" in text
-    assert "Broker went away" not in text
+    assert "broker of the cluster went away" not in text
     went = datetime.fromtimestamp(last - 120, UTC)
     absence(instance, went, went + timedelta(seconds=30), broker=1)
     absence(instance, went, went + timedelta(seconds=30), broker=2)

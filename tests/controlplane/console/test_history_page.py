@@ -393,7 +393,7 @@ def test_what_happened_is_marked_in_every_chart_with_a_name_and_a_text(page, eve
         assert [(mark["kind"], mark["title"]) for mark in picture["marks"]] == [
             ("resized", "Resized"),
             ("throttling", "Throttled"),
-            ("failover", "Broker went away"),
+            ("failover", "A broker of the cluster went away"),
             ("throttling", "Throttled"),
             ("fired", "Alarm fired"),
         ]

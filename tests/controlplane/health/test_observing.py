@@ -91,6 +91,8 @@ def test_waiting_for_a_limit_that_is_used_is_not_waiting_below_it(alice, instanc
     for ago_ms in (110_000, 50_000):
         record(interval(instance.id, start=now_ms - ago_ms, throttled_ms=45_000, under_limit_ms=5_500))
     assert codes(alice, instance) == ["limit_used_up"]
+    watched = readings_get([instance])[instance.id].values
+    assert (watched["limit_used_up", None], watched["throttled_under_limit", None]) == (1.0, 0.0), "alarms see it too"
     assert "waited 90 s" in shown(alice, instance)["reasons"][0]["detail"]
     record(interval(instance.id, start=now_ms - 40_000, direction="consume", throttled_ms=4_000, under_limit_ms=4_000))
     assert codes(alice, instance) == ["throttled_under_limit", "limit_used_up"], "each direction has a cause of its own"

@@ -114,6 +114,7 @@ def test_a_change_that_is_not_in_force_and_usage_that_is_behind_are_reasons():
             st.builds(Listener, st.sampled_from("ab"), st.integers(1, 3), st.sampled_from([None, "it is away"]))
         ),
         throttled_under_limit_ms=st.integers(0, 5000),
+        throttled_at_limit_ms=st.integers(0, 60_000),
         change_problem=st.sampled_from(["", "x"]),
         metering_problem=st.sampled_from(["", "y"]),
     )
