@@ -519,9 +519,11 @@ def test_a_broker_has_the_ranges_of_the_history(page_of, brokers, instance, each
 
 
 def test_what_happened_to_the_instance_is_marked_and_of_brokers_that_this_one_went_away(page_of, asked, instance, last):
-    absence(instance, ago(last, 120), broker=2)
+    Instance.objects.unscoped("a test").update(created_at=ago(last, 86_400))
+    resized(instance, ago(last, 86_000), 5.0, kind="restored")
+    resized(instance, ago(last, 360), 10.0)
     absence(instance, ago(last, 240), broker=3)
-    resized(instance, ago(last, 360))
+    absence(instance, ago(last, 120), broker=2)
     told = {mark["at"]: mark["kind"] for mark in pictures(page_of(2))["broker_flow"]["marks"]}
     assert list(told.values()) == ["resized", "failover"]
     assert "Broker 3 of the cluster went away" not in text_of(page_of(2))

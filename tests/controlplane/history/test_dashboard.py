@@ -24,7 +24,8 @@ def text():
     requests.add(counts_of(2, api="Fetch"))
     topics = TopicsMoved()
     topics.count("orders", 5, 7)
-    requests.carried_windows = 1
+    of_broker = counts_of(3)
+    of_broker.carried_windows = 1
     return exposition(
         "ins-k3v9x2qa",
         dict.fromkeys(METRICS, 1.0),
@@ -32,7 +33,7 @@ def text():
         is_known=True,
         requests=requests,
         topics=topics,
-        brokers={1: Asked.of(requests)},
+        brokers={1: Asked.of(of_broker)},
     )
 
 
