@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "throttle_rule_new": ("rule create --produce 1 --topic my-topic", _I, "=topic"),
     "throttle_rule": ("rule show", _I, "rule_id"),
     "instance_history": ("instance history", _I),
+    "instance_broker": ("instance broker-history", _I, "broker"),
     "alarms": ("alarm list", _I),
     "alarm_new": (
         "alarm create --comparison at_least --threshold 90 --duration 300",
@@ -226,7 +227,7 @@ def _options(page: str, ids: Mapping[str, object], query: Mapping[str, str]) -> 
         found += _asked(query) or WHAT_IF_EXAMPLE
     elif page == "instance_snippets":
         found += _given(query, SNIPPET)
-    elif page == "instance_history":
+    elif page in ("instance_history", "instance_broker"):
         found += _shown(query)
     elif page == "usage_records":
         found += _range(str(ids.get("hour", "")), HOUR, MOMENT)

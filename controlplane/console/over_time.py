@@ -105,7 +105,11 @@ def charts_of(
 
 def marks_of(history: Over, events: Sequence[Event]) -> dict[int, Mark]:
     """By the beginning of the step in which each happened."""
-    return _marks(history, [(event.time, MARKS[event.kind], event_text(event)) for event in events])
+    return _marks(history, _happened(events))
+
+
+def _happened(events: Iterable[Event]) -> list[tuple[datetime, str, str]]:
+    return [(event.time, MARKS[event.kind], event_text(event)) for event in events]
 
 
 def _marks(history: Over, happened: Iterable[tuple[datetime, str, str]]) -> dict[int, Mark]:
@@ -305,8 +309,10 @@ def topic_charts_of(history: History, chosen: Times, events: Sequence[Event] = (
     return _marked([*charts, *_largest_lags(history, chosen)], marks_of(history, events))
 
 
-def broker_charts_of(history: History, chosen: Times, went_away: Iterable[datetime] = ()) -> list[Chart]:
-    """Of a broker, as all instances asked it. `went_away`: when it did."""
+def broker_charts_of(
+    history: History, chosen: Times, went_away: Iterable[datetime] = (), events: Iterable[Event] = ()
+) -> list[Chart]:
+    """Of a broker, as all instances asked it, or one. `went_away`: when it did; `events` are of the instance."""
     values = {each.metric.name: each.values for each in history.series}
 
     def lines(*parts: tuple[str, str, str], times: int = 1) -> list[Line]:
@@ -328,7 +334,7 @@ def broker_charts_of(history: History, chosen: Times, went_away: Iterable[dateti
         percentiles = [(kind, words, f"{api}_{name}_ms") for kind, words, name in PERCENTILE_LINES[1:]]
         found.append(_chart(history, chosen, f"{api}_latency", title, LATENCY, lines(*percentiles, times=MS_US)))
     away = [(time, "failover", str(worded(MARK_WORDS["failover"]))) for time in went_away]
-    return _marked(found, _marks(history, away))
+    return _marked(found, _marks(history, [*away, *_happened(events)]))
 
 
 def is_empty(history: History) -> bool:

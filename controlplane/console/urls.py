@@ -150,6 +150,7 @@ urlpatterns = [
     path(f"{INSTANCE}/throttle-rules/<id:rule_id>/delete", throttle_rules.delete, name="throttle_rule_delete"),
     path(f"{INSTANCE}/quota/now", quota.now, name="instance_quota_now"),
     path(f"{INSTANCE}/history", history.shown, name="instance_history"),
+    path(f"{INSTANCE}/brokers/<int:broker>/history", history.broker, name="instance_broker"),
     path(f"{INSTANCE}/alarms", alarms.listed, name="alarms"),
     path(f"{INSTANCE}/new-alarm", alarms.new, name="alarm_new"),
     path(f"{INSTANCE}/alarms/silence", alarms.silence_all, name="alarms_silence"),

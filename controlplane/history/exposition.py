@@ -3,7 +3,7 @@
 Metrics are gauges: what REST answers of the newest step of the history that is known (docs/subsystems/history.md has the table).
 What is not known has no sample, so a gap is a gap there, too. A limit that is unlimited is ``+Inf``. Requests, and bytes that
 were carried, are counters and histograms, of all brokers since the instance began: Prometheus makes rates and percentiles of
-them, over times of its own. So are the bytes of each topic, of those that moved most.
+them, over times of its own. So are the bytes of each topic, of those that moved most, and what was asked of each broker.
 
 Names follow Prometheus' own rules: base units in the name, ``sluice_`` before it, and the instance's id as the label
 ``instance_id`` (``instance`` is the label that Prometheus sets itself, to the address that it has scraped).
@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controlplane.history.metrics import COUNTED, METRICS
+from controlplane.history.requests.figures import LATENCIES
 from quota.contracts.requests import BOUNDS_US, PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from quota.contracts.requests import ApiCounts, Histogram, RequestCounts
+    from controlplane.history.requests.by_broker import Asked
+    from quota.contracts.requests import Histogram, RequestCounts
     from quota.contracts.topics_moved import TopicsMoved
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -68,6 +70,24 @@ OF_TOPICS = (
     (Gauge(f"{PREFIX}topic_produced_bytes_total", "Record bytes that were produced into a topic."), 0),
     (Gauge(f"{PREFIX}topic_consumed_bytes_total", "Record bytes that were consumed from a topic."), 1),
 )
+OF_BROKERS = (
+    (Gauge(f"{PREFIX}broker_requests_total", "Requests that a broker answered."), "requests"),
+    (Gauge(f"{PREFIX}broker_request_errors_total", "Error codes that a broker answered."), "errors"),
+)
+CARRIED_BY_BROKERS = (
+    (
+        Gauge(f"{PREFIX}broker_produced_bytes_total", "Bytes that were produced to a broker, on the wire."),
+        "produced_bytes",
+    ),
+    (
+        Gauge(f"{PREFIX}broker_consumed_bytes_total", "Bytes that a broker sent to consumers, on the wire."),
+        "consumed_bytes",
+    ),
+)
+BROKER_DURATIONS = Gauge(
+    f"{PREFIX}broker_request_duration_seconds",
+    "How long a broker took for Produce, as Kafka's TotalTimeMs, and for Fetch, as its LocalTimeMs.",
+)
 REQUESTS = Gauge(f"{PREFIX}requests_total", "Requests that were answered, by Kafka's name of the API.")
 ERRORS = Gauge(
     f"{PREFIX}request_errors_total", "Error codes that were answered, by API; of a request one for each partition."
@@ -103,10 +123,12 @@ def exposition(
     is_known: bool,
     requests: RequestCounts | None = None,
     topics: TopicsMoved | None = None,
+    brokers: Mapping[int, Asked] | None = None,
 ) -> str:
     """One document. `values` are by the metrics' names in the history; `is_known`: there is a sample, null in it is unlimited.
 
-    `requests`: all that there ever were; None: none is known. `topics`: what those moved that are named.
+    `requests`: all that there ever were; None: none is known. `topics`: what those moved that are named. `brokers`: what was
+    asked of each.
     """
     labels = _labels(instance_id=instance_id)
     lines: list[str] = []
@@ -126,6 +148,7 @@ def exposition(
     for gauge, place in OF_TOPICS:
         of_topics = [(_labels(instance_id=instance_id, topic=name), row[place]) for name, row in rows]
         lines += _family(gauge, of_topics, "counter")
+    lines += _of_brokers(instance_id, brokers or {})
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -150,21 +173,39 @@ def _of_requests(instance_id: str, requests: RequestCounts) -> Iterator[str]:
         for code, count in sorted(api.errors.items())
     ]
     yield from _family(ERRORS, errors, "counter")
-    if apis:
-        yield f"# HELP {DURATIONS.name} {DURATIONS.help}"
-        yield f"# TYPE {DURATIONS.name} histogram"
-    for name, api in apis:
-        yield from _durations(instance_id, name, api)
+    durations = [
+        ({"instance_id": instance_id, "api": name, "phase": phase}, api.times(phase))
+        for name, api in apis
+        for phase in (PHASES if name in WITH_ALL_PHASES else PHASES[:1])
+    ]
+    yield from _histograms(DURATIONS, durations)
 
 
-def _durations(instance_id: str, name: str, api: ApiCounts) -> Iterator[str]:
-    for phase in PHASES if name in WITH_ALL_PHASES else PHASES[:1]:
-        times = api.times(phase)
-        labels = {"instance_id": instance_id, "api": name, "phase": phase}
+def _of_brokers(instance_id: str, brokers: Mapping[int, Asked]) -> Iterator[str]:
+    known = [(_labels(instance_id=instance_id, broker=str(broker)), asked) for broker, asked in brokers.items()]
+    for gauge, name in OF_BROKERS:
+        yield from _family(gauge, [(labels, getattr(asked, name)) for labels, asked in known], "counter")
+    for gauge, name in CARRIED_BY_BROKERS:
+        carried = [(labels, getattr(asked, name)) for labels, asked in known if asked.carried_windows]
+        yield from _family(gauge, carried, "counter")
+    durations = [
+        ({"instance_id": instance_id, "broker": str(broker), "api": api, "phase": phase}, times)
+        for broker, asked in brokers.items()
+        for (api, phase), times in zip(LATENCIES.values(), (asked.produce, asked.fetch), strict=True)
+    ]
+    yield from _histograms(BROKER_DURATIONS, durations)
+
+
+def _histograms(gauge: Gauge, durations: Sequence[tuple[dict[str, str], Histogram]]) -> Iterator[str]:
+    """A family, of each its labels and how long requests took."""
+    if durations:
+        yield f"# HELP {gauge.name} {gauge.help}"
+        yield f"# TYPE {gauge.name} histogram"
+    for labels, times in durations:
         for le, count in _buckets(times):
-            yield f"{DURATIONS.name}_bucket{_labels(**labels, le=le)} {count}"
-        yield f"{DURATIONS.name}_sum{_labels(**labels)} {_number(times.sum_us / _US)}"
-        yield f"{DURATIONS.name}_count{_labels(**labels)} {times.count}"
+            yield f"{gauge.name}_bucket{_labels(**labels, le=le)} {count}"
+        yield f"{gauge.name}_sum{_labels(**labels)} {_number(times.sum_us / _US)}"
+        yield f"{gauge.name}_count{_labels(**labels)} {times.count}"
 
 
 def _buckets(times: Histogram) -> Iterator[tuple[str, int]]:

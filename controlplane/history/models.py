@@ -151,6 +151,7 @@ class RequestTotal(models.Model):
     until = models.BigIntegerField()
     counts = models.TextField()
     topics = models.TextField(default="{}", db_default="{}")  # what those moved that moved most, since this is kept
+    brokers = models.TextField(default="{}", db_default="{}")  # `requests.by_broker`, likewise
 
     def __str__(self) -> str:
         return f"requests of {self.instance} up to {self.until}"

@@ -11,6 +11,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.latest import lags_of, latest_get
+from controlplane.history.requests.brokers import totals_by_broker
 from controlplane.history.requests.reading import totals_of
 from controlplane.history.requests.topics import totals_by_topic
 from controlplane.history.scraping import Scraping, scraping_of
@@ -58,5 +59,11 @@ def _text(instance: Instance, now_s: int) -> str:
     ordered = sorted(groups, key=lambda each: each.name)
     requests, topics = totals_of(instance.pk), totals_by_topic(instance.pk)
     return exposition(
-        instance.pk, found.values, ordered, is_known=found.at is not None, requests=requests, topics=topics
+        instance.pk,
+        found.values,
+        ordered,
+        is_known=found.at is not None,
+        requests=requests,
+        topics=topics,
+        brokers=totals_by_broker(instance.pk),
     )

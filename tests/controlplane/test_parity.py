@@ -136,6 +136,7 @@ ROWS = {
         "instances_brokers_history_get": "instance broker-history",
         "instances_requests_get": "instance requests",
     },
+    "instance_broker": {"instances_brokers_history_get": "instance broker-history"},
     "instance_events": {"instances_events_get": "instance events"},
     "instance_settings": {
         "instances_item_patch": "instance resize",

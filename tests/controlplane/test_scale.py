@@ -115,6 +115,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "group": ["?range=15d", "?range=400d"],
     "topic": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
+    "instance_broker": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_what_if": ["?ask=1&bandwidth_mib_per_s=5&plan="],
     "instance_snippets": ["?topic=topic-007"],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],

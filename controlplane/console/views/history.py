@@ -10,13 +10,13 @@ from django.views.decorators.http import require_safe
 from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms.events import MARKED
 from controlplane.alarms.timeline import events_of
-from controlplane.console.over_time import PART_OF_A_JOIN, charts_of, is_empty, legend_of
+from controlplane.console.over_time import PART_OF_A_JOIN, broker_charts_of, charts_of, is_empty, legend_of
 from controlplane.console.page import tenant_page
 from controlplane.console.times import DAY, HOUR, RANGES, times_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.metrics import EVERY, Kind
 from controlplane.history.now import scraping_at
-from controlplane.history.requests.brokers import brokers_get
+from controlplane.history.requests.brokers import broker_history_get, brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.scraping import KEY_FILE
 from controlplane.history.selectors import history_get
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST_MARKS = 500
 """The newest ones."""
+AWAY = "broker.away"
+"""Of another broker it is no news of this one."""
 MOST_ROWS = 100
 """Of the table behind a chart, the newest ones; all are one link further. Ten tables of a thousand rows make a page slow."""
 
@@ -60,6 +62,37 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         **({} if chosen.is_wrong else _over_time(request, caller, instance, chosen)),
     }
     return render(request, "console/instance_history.html", context, status=422 if chosen.is_wrong else 200)
+
+
+@require_safe
+@tenant_page
+def broker(request: HttpRequest, caller: Caller, instance_id: str, broker: int) -> HttpResponse:
+    """What the instance asked of one broker of its cluster, in charts over the same times."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    chosen = times_chosen(request, SYSTEM_CLOCK.now())
+    found = broker_history_get(
+        organisation=caller.organisation,
+        instance_id=instance.pk,
+        broker=broker,
+        start=chosen.start,
+        end=chosen.end,
+        step_s=chosen.counted_step_s,
+    )
+    is_shown = not (chosen.is_wrong or is_empty(found))
+    events = events_marked(caller, instance, found) if is_shown else []
+    marked = [event for event in events if event.kind != AWAY or event.told.object == str(broker)]
+    context = {
+        "instance": instance,
+        "tab": "history",
+        "gone": instance.state == InstanceState.DELETED,
+        "broker": broker,
+        "step_s": found.step_s,
+        "store_away": not found.is_complete,
+        "too_many_marks": MOST_MARKS if len(events) == MOST_MARKS else None,
+        "charts": all_drawn(request, broker_charts_of(found, chosen, events=marked)) if is_shown else [],
+        **times_shown(chosen),
+    }
+    return render(request, "console/instance_broker.html", context, status=422 if chosen.is_wrong else 200)
 
 
 def _over_time(request: HttpRequest, caller: Caller, instance: Instance, chosen: Times) -> dict[str, Any]:

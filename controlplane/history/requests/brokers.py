@@ -16,7 +16,8 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
 from controlplane.history.metrics import METRICS as OF_INSTANCES
 from controlplane.history.metrics import PERCENTILES, Kind
-from controlplane.history.requests.by_broker import Asked
+from controlplane.history.models import RequestSample, RequestTotal
+from controlplane.history.requests.by_broker import Asked, added_known, read
 from controlplane.history.requests.figures import LATENCIES, US, carried_of, per_s, values_of
 from controlplane.history.requests.reading import texts_of
 from controlplane.history.requests.sampling import broker_name
@@ -141,10 +142,7 @@ def brokers_get(*, instance: Instance, start: datetime, end: datetime, step_s: i
     """Each broker that was asked anything, by its number. Raises Invalid."""
     plan = planned(start, end, step_s, SYSTEM_CLOCK.now())
     _, texts = texts_of(instance.pk, instance.cluster_id, plan, "brokers")
-    found: dict[int, Asked] = {}
-    for _, text in texts:
-        for broker, row in orjson.loads(text or "{}").items():
-            found.setdefault(int(broker), Asked()).add_row(row)
+    found = read(added_known(text for _, text in texts))
     return [
         BrokerRow(
             broker,
@@ -153,8 +151,16 @@ def brokers_get(*, instance: Instance, start: datetime, end: datetime, step_s: i
             _ms(asked.produce.percentile_us(PERCENTILES["p99"])),
             _ms(asked.fetch.percentile_us(PERCENTILES["p99"])),
         )
-        for broker, asked in sorted(found.items())
+        for broker, asked in found.items()
     ]
+
+
+def totals_by_broker(instance: str) -> dict[int, Asked]:
+    """All that was asked of each broker since this is kept, in the order of their ids; sums only grow."""
+    total = RequestTotal.objects.filter(pk=instance).first()
+    rows = RequestSample.objects.filter(instance=instance, at__gte=0 if total is None else total.until)
+    texts = rows.exclude(brokers=None).values_list("brokers", flat=True)
+    return read(added_known([*([] if total is None else [total.brokers]), *texts]))
 
 
 def _checked(cluster: PhysicalCluster, broker: int) -> None:

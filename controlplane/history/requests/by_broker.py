@@ -83,13 +83,26 @@ def text_of(brokers: Mapping[int, RequestCounts]) -> str:
 
 def added(texts: Iterable[str | None]) -> str | None:
     """Several together; None: of one of them it is not known."""
+    parts = list(texts)
+    return None if None in parts else added_known(parts)
+
+
+def added_known(texts: Iterable[str | None]) -> str:
+    """The same of those of which it is known: a counter goes on after what it does not have."""
     found: dict[str, Asked] = {}
     for text in texts:
-        if text is None:
-            return None
-        for broker, row in orjson.loads(text).items():
+        for broker, row in orjson.loads(text or "{}").items():
             found.setdefault(broker, Asked()).add_row(row)
     return _text(found)
+
+
+def read(text: str) -> dict[int, Asked]:
+    """By the broker's id, in their order."""
+    found: dict[int, Asked] = {}
+    for broker, row in orjson.loads(text).items():
+        found[int(broker)] = Asked()
+        found[int(broker)].add_row(row)
+    return dict(sorted(found.items()))
 
 
 def _text(found: Mapping[str, Asked]) -> str:

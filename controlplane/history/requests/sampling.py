@@ -363,7 +363,9 @@ def _totalled(totals: dict[str, list[RequestSample]], until: int) -> None:
         _leave_room(topics, {topic for row in rows for topic in _names_of(row.topics)})
         topics.shorten(MOST_TOPICS)
         text = orjson.dumps(topics.to_json()).decode()
-        made.append(RequestTotal(instance=name, until=until, counts=counts.to_text(), topics=text))
+        before = [known[name].brokers] if name in known else []
+        brokers = by_broker.added_known([*before, *(row.brokers for row in rows)])
+        made.append(RequestTotal(instance=name, until=until, counts=counts.to_text(), topics=text, brokers=brokers))
     RequestTotal.objects.bulk_create(
-        made, update_conflicts=True, unique_fields=["instance"], update_fields=["until", "counts", "topics"]
+        made, update_conflicts=True, unique_fields=["instance"], update_fields=["until", "counts", "topics", "brokers"]
     )

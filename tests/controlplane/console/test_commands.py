@@ -123,9 +123,10 @@ def test_usage_is_of_the_time_that_the_page_shows(page, ids, query, start, end):
     assert (typed["start"], typed["end"]) == (start, end)
 
 
+@pytest.mark.parametrize("page", ["instance_history", "instance_broker"])
 @pytest.mark.parametrize("each", RANGES)
-def test_a_history_is_of_the_range_that_the_page_shows(each):
-    typed = parsed(command_of("instance_history", IDS, {"range": each.name}))
+def test_a_history_is_of_the_range_that_the_page_shows(each, page):
+    typed = parsed(command_of(page, IDS, {"range": each.name}))
     assert (typed["start"], typed["end"]) == (f"-{each.name}", None)
     now = datetime(2026, 11, 30, 12, tzinfo=UTC)
     assert datetime.fromisoformat(since(typed["start"], now)) == now - timedelta(seconds=each.length_s)

@@ -465,3 +465,86 @@ def test_requests_are_shown_by_broker(page, instance, last):
     text = text_of(page())
     assert "Requests by broker" in text
     assert re.search(r"2 10 4 \d{3}", text), "the second was slow"
+
+
+@pytest.fixture
+def asked(instance, brokers, last):
+    """Ten seconds a minute ago, in which the second broker was slow; three are registered."""
+    keep([sample(last - 60, instance.id), sample(last - 50, instance.id)])
+    keep_requests(instance, {last - 60: counts_of(20)}, known_to=last)
+    quick, slow = counts_of(30), counts_of(10, took_us=700_000, errors={"CODE_1": 5})
+    quick.produced_bytes = 5_000
+    quick.carried_windows = slow.carried_windows = 1
+    RequestSample.objects.update(brokers=by_broker.text_of({1: quick, 2: slow}))
+
+
+@pytest.fixture
+def page_of(at_alice, instance):
+    def page_of(broker, more=""):
+        return at_alice.get(f"instances/{instance.id}/brokers/{broker}/history{more}")
+
+    return page_of
+
+
+def test_a_broker_has_charts_of_what_was_asked_of_it_with_a_table_behind_each(page_of, asked, last):
+    answers = {broker: page_of(broker) for broker in (1, 2, 3)}
+    found = {broker: pictures(answer) for broker, answer in answers.items()}
+    assert list(found[1]) == ["broker_flow", "broker_requests", "produce_latency", "fetch_latency"]
+    step = moments_of(found[1]["broker_flow"]).index(last - 60)
+
+    def value(broker, chart, line):
+        return line_of(found[broker][chart], line)["values"][step]
+
+    assert value(1, "broker_flow", "produce") == 500, "bytes a second"
+    assert [value(broker, "broker_requests", "requests") for broker in (1, 2, 3)] == [3_000, 1_000, 0], "thousandths"
+    assert value(2, "broker_requests", "errors") == 500
+    for percentile in ("p50", "p99"):
+        assert value(1, "produce_latency", percentile) < 2_000
+        assert value(2, "produce_latency", percentile) > 500_000
+    for title in ("Produced and consumed", "Requests and errors", "Produce latency", "Fetch latency"):
+        assert f"{title} as a table" in text_of(answers[2])
+
+
+def test_a_broker_is_reached_from_the_table_over_the_same_time(page, page_of, asked, last, instance):
+    assert f'/instances/{instance.id}/brokers/2/history?range=1h">2</a>' in page("?range=1h").content.decode()
+    back = page_of(2, "?range=1h&whole=broker_flow").content.decode()
+    assert f'/instances/{instance.id}/history?range=1h">History</a>' in back
+
+
+@pytest.mark.parametrize("each", RANGES, ids=lambda each: each.name)
+def test_a_broker_has_the_ranges_of_the_history(page_of, brokers, instance, each):
+    answer = page_of(1, f"?range={each.name}")
+    assert f'<a href="?range={each.name}" aria-current="true">' in answer.content.decode()
+    assert "Nothing is recorded of this time." in text_of(answer)
+
+
+def test_what_happened_to_the_instance_is_marked_and_of_brokers_that_this_one_went_away(page_of, asked, instance, last):
+    Instance.objects.unscoped("a test").update(created_at=ago(last, 86_400))
+    resized(instance, ago(last, 86_000), 5.0, kind="restored")
+    resized(instance, ago(last, 360), 10.0)
+    absence(instance, ago(last, 240), broker=3)
+    absence(instance, ago(last, 120), broker=2)
+    told = {mark["at"]: mark["kind"] for mark in pictures(page_of(2))["broker_flow"]["marks"]}
+    assert list(told.values()) == ["resized", "failover"]
+    assert "Broker 3 of the cluster went away" not in text_of(page_of(2))
+
+
+def test_a_broker_between_two_moments_that_make_no_sense_is_refused_with_the_reason(page_of, asked):
+    answer = page_of(1, "?since=2026-01-02T00:00&until=2026-01-01T00:00")
+    assert answer.status_code == 422
+    assert pictures(answer) == {}
+
+
+def test_a_broker_of_an_instance_that_is_gone_still_has_its_history(page_of, asked, instance):
+    Instance.objects.unscoped("a test").update(state="deleted", deleted_at=SYSTEM_CLOCK.now())
+    assert list(pictures(page_of(1))) == ["broker_flow", "broker_requests", "produce_latency", "fetch_latency"]
+
+
+@pytest.mark.parametrize("broker", [0, 4, 10**30])
+def test_a_broker_that_the_cluster_does_not_have_is_not_found(page_of, asked, broker):
+    assert page_of(broker).status_code == 404
+
+
+def test_the_page_of_a_broker_asks_the_database_few_questions(page_of, asked, django_assert_max_num_queries):
+    with django_assert_max_num_queries(29):
+        assert page_of(1).status_code == 200

@@ -11,8 +11,10 @@ from controlplane.clusters import master
 from controlplane.clusters.master import requests as requests_of_master
 from controlplane.core import clock as clocks
 from controlplane.history import api, services
+from controlplane.history.exposition import exposition
 from controlplane.history.models import RequestHour, RequestMark, RequestMinute, RequestSample, RequestTotal
 from controlplane.history.requests import sampling
+from controlplane.history.requests.brokers import totals_by_broker
 from controlplane.history.requests.by_broker import Asked, added, text_of
 from controlplane.history.requests.sampling import broker_name
 from controlplane.history.resolutions import SAMPLES
@@ -120,6 +122,62 @@ def test_a_row_is_read_back_as_it_was():
     found.add_row(row)
     assert found.to_row() == row
     assert found.produce.percentile_us(0.99) == pytest.approx(5_000, rel=0.3)
+
+
+# --- Prometheus -----------------------------------------------------------------------------------------------------------
+
+
+def said_of(instance):
+    """What a tenant's Prometheus reads of brokers, by what stands before the value."""
+    text = exposition(instance.id, {}, [], is_known=False, brokers=totals_by_broker(instance.id))
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name.replace(f'instance_id="{instance.id}",', ""): float(value) for name, value in map(str.split, lines)}
+
+
+def test_prometheus_counts_what_each_broker_was_asked_also_in_the_minute_that_is_not_over(told, at_noon, instance):
+    told |= {
+        NOON: {1: asked_of(3, 1000), 2: asked_of(1, took_us=800_000, errors={"CODE_1": 2})},
+        NOON + 60: {1: asked_of(4, 10)},
+    }
+    sampled(at_noon, NOON + 30)
+    first = said_of(instance)
+    sampled(at_noon, NOON + 90)
+    assert json.loads(RequestTotal.objects.get(instance=instance.id).brokers)["1"][0] == 3, "of minutes that are over"
+    found = said_of(instance)
+    assert all(found[name] >= value for name, value in first.items()), "a counter only grows"
+    assert {name: value for name, value in found.items() if "duration" not in name} == {
+        'sluice_broker_requests_total{broker="1"}': 7,
+        'sluice_broker_requests_total{broker="2"}': 1,
+        'sluice_broker_request_errors_total{broker="1"}': 0,
+        'sluice_broker_request_errors_total{broker="2"}': 2,
+        'sluice_broker_produced_bytes_total{broker="1"}': 1010,
+        'sluice_broker_produced_bytes_total{broker="2"}': 0,
+        'sluice_broker_consumed_bytes_total{broker="1"}': 0,
+        'sluice_broker_consumed_bytes_total{broker="2"}': 0,
+    }
+    name = "sluice_broker_request_duration_seconds"
+    of_second = 'broker="2",api="Produce",phase="total"'
+    assert [found[f'{name}_bucket{{{of_second},le="{le}"}}'] for le in ("0.5", "1", "+Inf")] == [0, 1, 1]
+    assert found[f"{name}_sum{{{of_second}}}"] == 0.8
+    assert found[f'{name}_count{{broker="1",api="Fetch",phase="local"}}'] == 0
+
+
+def test_a_window_whose_brokers_are_not_known_leaves_the_counters_where_they_were(told, at_noon, instance):
+    told |= {NOON: {1: asked_of(3)}, NOON + 60: {1: asked_of(4)}}
+    sampled(at_noon, NOON + 90)
+    RequestSample.objects.filter(at=NOON + 60).update(brokers=None)
+    assert said_of(instance)['sluice_broker_requests_total{broker="1"}'] == 3
+
+
+def test_bytes_of_a_broker_that_does_not_tell_them_are_absent_and_not_0(told, at_noon, instance):
+    told |= {NOON: {1: counts_of(3)}}
+    sampled(at_noon, NOON + 30)
+    assert [name for name in said_of(instance) if "bytes" in name] == []
+    assert said_of(instance)['sluice_broker_requests_total{broker="1"}'] == 3
+
+
+def test_where_nothing_was_asked_there_is_no_family_of_brokers(instance):
+    assert said_of(instance) == {}
 
 
 # --- REST -----------------------------------------------------------------------------------------------------------------

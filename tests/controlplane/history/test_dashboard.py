@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.metrics import METRICS
+from controlplane.history.requests.by_broker import Asked
 from quota.contracts.topics_moved import TopicsMoved
 from tests.support.dashboards import asked, dashboard, overlaps, problems, shape_problems, told, unused
 
@@ -23,6 +24,8 @@ def text():
     requests.add(counts_of(2, api="Fetch"))
     topics = TopicsMoved()
     topics.count("orders", 5, 7)
+    of_broker = counts_of(3)
+    of_broker.carried_windows = 1
     return exposition(
         "ins-k3v9x2qa",
         dict.fromkeys(METRICS, 1.0),
@@ -30,6 +33,7 @@ def text():
         is_known=True,
         requests=requests,
         topics=topics,
+        brokers={1: Asked.of(of_broker)},
     )
 
 
