@@ -149,6 +149,15 @@ def test_a_history_between_two_moments_says_both(query, start, end):
     assert (typed["start"], typed["end"]) == (start, end)
 
 
+def test_an_audit_log_is_filtered_as_the_page_is():
+    query = {"actor": "ann@example.com", "action": "topic", "since": "2026-11-30T14:00", "until": "$HOME"}
+    typed = parsed(command_of("organisation_audit", {}, query))
+    assert [typed[name] for name in ("actor", "action", "start", "end")] == [
+        "ann@example.com", "topic", "2026-11-30T14:00:00Z", None,
+    ]  # fmt: skip
+    assert command_of("organisation_audit", {}, {"actor": "`id`", "action": "; ls"}) == "sluice audit"
+
+
 def test_every_page_of_a_tenant_and_of_operators_has_one():
     assert {*TENANTS, *OPERATORS} - POSTS_ONLY - PARTS - HERE_ONLY == set(COMMANDS)
     assert set(COMMANDS) <= {route.name for route in urls.urlpatterns}
