@@ -26,8 +26,8 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def instances(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids that begin so, or whose names do."""
-    return _ids(_first_page(ctx, ops.INSTANCES), incomplete, "name", by_both=True)
+    """Ids that begin so, each with its name."""
+    return _ids(_first_page(ctx, ops.INSTANCES), incomplete, "name")
 
 
 def topics(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -56,18 +56,18 @@ def rules(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 def alarms(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids that begin so, or whose names do, of the instance that was typed before."""
-    return _ids(_of_instance(ctx, ops.ALARMS), incomplete, "name", by_both=True)
+    """Ids that begin so, of the instance that was typed before, each with its name."""
+    return _ids(_of_instance(ctx, ops.ALARMS), incomplete, "name")
 
 
 def api_keys(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids that begin so, or whose names do."""
-    return _ids(_first_page(ctx, ops.API_KEYS), incomplete, "name", by_both=True)
+    """Ids that begin so, each with its name."""
+    return _ids(_first_page(ctx, ops.API_KEYS), incomplete, "name")
 
 
 def access_keys(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The same of access keys."""
-    return _ids(_first_page(ctx, ops.ACCESS_KEYS), incomplete, "name", by_both=True)
+    return _ids(_first_page(ctx, ops.ACCESS_KEYS), incomplete, "name")
 
 
 def operations(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -75,14 +75,9 @@ def operations(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     return _ids(_first_page(ctx, ops.OPERATIONS), incomplete, "kind")
 
 
-def _ids(found: list[dict[str, Any]], incomplete: str, beside: str, *, by_both: bool = False) -> list[tuple[str, str]]:
-    """Ids with the member that stands beside them; `by_both`: what is typed may be the beginning of that, too."""
-    looked_at = ("id", beside) if by_both else ("id",)
-    return [
-        (each["id"], plain(str(each[beside])))
-        for each in found
-        if any(str(each[name]).startswith(incomplete) for name in looked_at)
-    ]
+def _ids(found: list[dict[str, Any]], incomplete: str, beside: str) -> list[tuple[str, str]]:
+    """Ids that begin so, with the member that stands beside them. Typer passes over what does not begin so."""
+    return [(each["id"], plain(str(each[beside]))) for each in found if each["id"].startswith(incomplete)]
 
 
 def _names(ctx: typer.Context, call: Call, incomplete: str) -> list[str]:

@@ -18,12 +18,12 @@ from controlplane.search.hits import Hit, page, rest, together
 from controlplane.search.matching import Best
 from quota.contracts.apart import acls_from_json, acls_path, rules_from_json, rules_path, users_from_json, users_path
 from quota.contracts.instance import ContractError, UnreadAccessError
+from quota.contracts.rules import ThrottleRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from controlplane.search.asking import Asker
-    from quota.contracts.rules import ThrottleRule
 
 Thing = TypeVar("Thing")
 

@@ -189,14 +189,14 @@ def offered(ok, monkeypatch):
 def test_completion_offers_what_an_instance_has(ok, offered, instance, admin):
     pk = instance.id
     admin.groups.found[f"{pk.removeprefix('ins-')}.readers"] = FakeGroup()
-    ok("access", "user", "create", pk, "ann")
+    ok("access", "user", "add", pk, "ann")
     rule = json.loads(ok("rule", "create", pk, "topic", "--topic", "orders", "--produce", 1, "-o", "json").out)["id"]
     alarm = alarm_row(instance, name="full soon").pk
     assert offered("group", "show", pk, "rea") == ["readers"]
     assert offered("access", "user", "password", pk, "a") == ["ann"]
     assert offered("route", "show", pk, "") == ["default"]
     assert offered("rule", "show", pk, "rule-") == [rule]
-    assert offered("alarm", "show", pk, "full") == offered("alarm", "show", pk, "alm-") == [alarm]
+    assert offered("alarm", "show", pk, "alm-") == [alarm]
     assert offered("group", "show", pk, "writ") == offered("rule", "show", pk, "alm-") == []
 
 
@@ -204,8 +204,8 @@ def test_completion_offers_keys_and_operations(ok, offered, alice, instance):
     key = json.loads(ok("key", "create", "nightly", "-o", "json").out)["id"]
     access_key = access_key_row(alice.organisation, alice.user).pk
     operation = Operation.objects.for_organisation(alice.organisation).latest("created_at").pk
-    assert offered("key", "revoke", "night") == offered("key", "revoke", key) == [key]
-    assert offered("access-key", "revoke", "sdk") == [access_key]
+    assert key in offered("key", "revoke", "key-")
+    assert offered("access-key", "revoke", "key-") == [access_key]
     assert operation in offered("operation", "show", "op-")
 
 
