@@ -430,7 +430,7 @@ class TaxesApi(APIView):
         tags=["operators"],
     )
     def get(self, request: Request) -> Response:
-        """Taxes that were ever set, of everybody and of organisations; the last set first. `manage.py taxes` sets one."""
+        """Taxes that were ever set, of everybody and of organisations; the last set first. One is set where Sluice runs."""
         rows, organisation_id = selectors.tax_list().order_by("-pk"), filters.text_of(request, "organisation_id")
         if organisation_id:
             list_note(request, organisation_id)

@@ -19,10 +19,12 @@ Instance = Annotated[
     str, typer.Argument(metavar="INSTANCE", help="Its id or its name.", autocompletion=completion.instances)
 ]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.", autocompletion=completion.topics)]
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")]
-User = Annotated[str, typer.Argument(metavar="USER", help="The name, without User:.")]
-Route = Annotated[str, typer.Argument(metavar="ROUTE", help="Its id, such as default or r2.")]
-Rule = Annotated[str, typer.Argument(metavar="RULE", help="Its id.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="Its name.", autocompletion=completion.groups)]
+User = Annotated[str, typer.Argument(metavar="USER", help="The name, without User:.", autocompletion=completion.users)]
+Route = Annotated[
+    str, typer.Argument(metavar="ROUTE", help="Its id, such as default or r2.", autocompletion=completion.routes)
+]
+Rule = Annotated[str, typer.Argument(metavar="RULE", help="Its id.", autocompletion=completion.rules)]
 
 Limit = Annotated[int | None, typer.Option(min=1, help="So many at most; by default all, page after page.")]
 Sort = Annotated[

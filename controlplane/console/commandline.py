@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_quota": ("quota allocation", _I),
     "leaders_spread": ("quota spread", _I),
     "instance_quota_report": ("quota report", _I),
+    "throttle_rules": ("rule list", _I),
     "throttle_rule_new": ("rule create --produce 1 --topic my-topic", _I, "=topic"),
     "throttle_rule": ("rule show", _I, "rule_id"),
     "instance_history": ("instance history", _I),
@@ -199,6 +200,10 @@ SNIPPET = {
 }
 """The same of *Connect*. An option is taken from the value by a sign, since a topic may begin with a hyphen."""
 
+LOG = {"actor": ("--actor", r"[A-Za-z0-9._@+-]{1,254}"), "action": ("--action", r"[a-z_.]{1,64}")}
+"""The same of the audit log, beside its times."""
+OF_THE_LOG = frozenset({"organisation_audit", "organisation_audit_file"})
+
 RANGE, FIRST_RANGE = r"[0-9]{1,3}[hd]", "1h"
 """Of a history: how the page names how much it shows (`times.RANGES`), which the program understands, and its first choice."""
 
@@ -229,6 +234,8 @@ def _options(page: str, ids: Mapping[str, object], query: Mapping[str, str]) -> 
         found += _given(query, SNIPPET)
     elif page in ("instance_history", "instance_broker"):
         found += _shown(query)
+    elif page in OF_THE_LOG:
+        found += _given(query, LOG) + _between(query)
     elif page == "usage_records":
         found += _range(str(ids.get("hour", "")), HOUR, MOMENT)
     elif page == "instance_usage":
@@ -243,6 +250,12 @@ def _shown(query: Mapping[str, str]) -> str:
         return f" --from {start}" + (f" --to {end}" if end else "")
     length = query.get("range", "")
     return f" --from -{length if re.fullmatch(RANGE, length) else FIRST_RANGE}"
+
+
+def _between(query: Mapping[str, str]) -> str:
+    """Of a list: ``--from …`` and ``--to …``, each where it is said."""
+    said = ((option, _moment(query.get(name, ""))) for option, name in (("--from", "since"), ("--to", "until")))
+    return "".join(f" {option} {moment}" for option, moment in said if moment)
 
 
 def _moment(text: str) -> str:

@@ -180,7 +180,7 @@ def _charts(history: History, chosen: Times) -> list[Chart]:
         for kind, name in zip(("flow", "other"), DIRECTIONS, strict=True)
     ]
     storage = [
-        Line("limit", "bought", series["storage_limit_bytes"].values, is_set=True),
+        Line("limit", "limit", series["storage_limit_bytes"].values, is_set=True),
         *_measured(series["storage_used_bytes"], "average"),
     ]
     return [

@@ -92,6 +92,7 @@ OF_INSTANCE = (
     ("acls", "/acls", "ACLs"),
     ("instance_audit", "/audit", "Audit"),
     ("instance_quota", "/quota", "Quota"),
+    ("throttle_rules", "/throttle-rules", "Throttle rules"),
     ("alarms", "/alarms", "Alarms"),
     ("instance_events", "/timeline", "Events"),
     ("instance_history", "/history", "History"),

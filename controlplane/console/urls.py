@@ -145,6 +145,7 @@ urlpatterns = [
     path(f"{INSTANCE}/quota", quota.shown, name="instance_quota"),
     path(f"{INSTANCE}/leaders/spread", leaders.spread, name="leaders_spread"),
     path(f"{INSTANCE}/quota-report", quota_report.of_instance, name="instance_quota_report"),
+    path(f"{INSTANCE}/throttle-rules", throttle_rules.listed, name="throttle_rules"),
     path(f"{INSTANCE}/new-throttle-rule", throttle_rules.new, name="throttle_rule_new"),
     path(f"{INSTANCE}/throttle-rules/<id:rule_id>", throttle_rules.shown, name="throttle_rule"),
     path(f"{INSTANCE}/throttle-rules/<id:rule_id>/delete", throttle_rules.delete, name="throttle_rule_delete"),

@@ -48,7 +48,8 @@ class FleetInstanceDetailSerializer(FleetInstanceSerializer):
 
     bootstrap = serializers.CharField(allow_null=True, help_text="null: it has no address yet")
     limits = serializers.DictField(
-        child=serializers.IntegerField(allow_null=True), help_text="those beside what was bought; null: none"
+        child=serializers.IntegerField(allow_null=True),
+        help_text="those beside bandwidth, storage and partitions; null: none",
     )
     allocation = serializers.DictField(
         child=serializers.JSONField(),

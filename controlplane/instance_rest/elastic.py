@@ -51,7 +51,7 @@ class ElasticChangeSerializer(StrictSerializer):
     """PUT: all of it."""
 
     cap_mib_per_s = CapField(
-        allow_null=True, help_text="of each direction: more than was bought, and at most twice as much; null: off"
+        allow_null=True, help_text="of each direction: above the bandwidth limit, and at most twice as much; null: off"
     )
     budget_per_month = BudgetField(
         allow_null=True,
@@ -73,7 +73,7 @@ class ElasticSerializer(serializers.Serializer[Any]):
     produced_per_gb = serializers.CharField(allow_null=True)
     consumed_per_gb = serializers.CharField(allow_null=True)
     month = serializers.CharField()
-    produced_bytes = serializers.IntegerField(help_text="above what was bought, this month")
+    produced_bytes = serializers.IntegerField(help_text="above the bandwidth limit, this month")
     consumed_bytes = serializers.IntegerField()
     cost = serializers.CharField(help_text="of them, so far")
 

@@ -345,7 +345,7 @@ class OperatorsLimitsSerializer(StrictSerializer):
 
 
 class LimitsSerializer(serializers.Serializer[Any]):
-    """What is in force beside what was bought. null is unlimited."""
+    """What is in force beside the limits of the instance. null is unlimited."""
 
     topics = serializers.IntegerField(allow_null=True)
     requests_per_s = serializers.IntegerField(allow_null=True, help_text="over all brokers")

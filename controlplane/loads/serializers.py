@@ -275,7 +275,7 @@ class LoadedPartitionSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField(help_text="records")
     checksum = serializers.CharField(
         help_text="of these records: 16 hexadecimal digits, the sum modulo 2^64 of the first 8 bytes of each one's SHA-256, by "
-        "which anybody can compare them with the topic; docs/subsystems/lake.md says over what"
+        "which anybody can compare them with the topic. Hashed are a record's key, value, headers, time, partition and offset"
     )
 
 

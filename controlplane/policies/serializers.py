@@ -41,7 +41,7 @@ class DiskPolicySetSerializer(StrictSerializer):
         max_value=MOST_LEVEL,
         required=False,
         default=DEFAULT_LEVEL,
-        help_text="of the storage that was bought: the policy acts when so much is used",
+        help_text="of the storage limit: the policy acts when so much is used",
     )
     step_percent = StrictIntegerField(
         min_value=LEAST_STEP,

@@ -92,7 +92,7 @@ class QuotaReportApi(APIView):
 
     @extend_schema(responses=QuotaReportPageSerializer, parameters=[*DAYS, *pagination.PARAMETERS], tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
-        """How each day went beside what was bought, and when it will not do any more; the newest first, for 400 days."""
+        """How each day went against the limit, and when it will not do any more; the newest first, for 400 days."""
         instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
         start, end = range_of(request, beginning=SYSTEM_CLOCK.now() - timedelta(days=30))
         page, following = pagination.fetched_page(

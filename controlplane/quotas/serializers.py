@@ -98,7 +98,9 @@ class QuotaReportDaySerializer(serializers.Serializer[Any]):
     used_percent = serializers.FloatField(
         allow_null=True, help_text="of the limit in force in each minute, at the 95th percentile; null: unlimited"
     )
-    headroom = serializers.IntegerField(allow_null=True, help_text="from p95 to the limit; null: unlimited")
+    headroom = serializers.IntegerField(
+        allow_null=True, help_text="limit minus p95; null: unlimited. Not the rule of this name"
+    )
     minutes = serializers.IntegerField(help_text="of which anything is known")
     throttled_minutes = serializers.IntegerField(help_text="in which some client waited")
     throttled_ms = serializers.IntegerField()

@@ -10,6 +10,7 @@ from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_list
+from controlplane.search import of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.clusters.address import ClusterAddress
     from controlplane.search.matching import Wanted
+    from controlplane.search.of_rows import Row
 
 
 class Place(NamedTuple):
@@ -65,6 +67,11 @@ class Asker:
         found = [Place(*row) for row in rows]
         found.sort(key=lambda place: place.pk != self.here)
         return {place.pk: place for place in found}
+
+    @cached_property
+    def named(self) -> dict[str, list[Row]]:
+        """Of the kinds of of_rows.py whatever fits."""
+        return of_rows.found(self)
 
     def name_of(self, instance_id: str) -> str:
         """Its name; its id where it was made a moment ago, behind `places`."""

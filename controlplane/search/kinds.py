@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from controlplane.accounts import scopes
 from controlplane.core.errors import Forbidden
 from controlplane.history.lag.known import SEEN_S
-from controlplane.search import of_access, of_books, of_instances, of_people
+from controlplane.search import of_access, of_books, of_instances, of_people, of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +54,10 @@ class Kind:
         return True
 
 
+def _owners(caller: Caller) -> bool:
+    return caller.may_manage
+
+
 KINDS = (
     Kind("instance", "Instances", "instance-names", of_instances.instances, list_page="instances"),
     Kind("topic", "Topics", f"{_I}/topics", of_instances.topics),
@@ -62,12 +66,20 @@ KINDS = (
     Kind("acl", "ACLs", f"{_I}/acls", of_access.acls),
     Kind("route", "Routes", f"{_I}/routes", of_instances.routes),
     Kind("address", "Whitelisted addresses", f"{_I}/whitelist", of_instances.addresses),
-    Kind("alarm", "Alarms", f"{_I}/alarms", of_instances.alarms),
+    Kind("alarm", "Alarms", f"{_I}/alarms", of_rows.alarms),
+    Kind("receiver", "Receivers", f"{_I}/receivers", of_rows.receivers),
+    Kind("throttle_rule", "Throttle rules", f"{_I}/throttle-rules", of_access.rules),
+    Kind("token_issuer", "Token issuers", f"{_I}/token-issuers", of_rows.token_issuers),
+    Kind("lake_load", "Lake loads", f"{_I}/lake-loads", of_rows.lake_loads),
     Kind("operation", "Operations", "operations", of_books.operations, list_page="operations"),
     Kind("invoice", "Invoices", "invoices", of_books.invoices),
+    Kind("credit_note", "Credit notes", "credit-notes", of_books.credit_notes),
+    Kind("budget", "Budgets", "budgets", of_rows.budgets),
     Kind("month", "Months", "statement", of_books.months),
     Kind("member", "Members", "members", of_people.members),
-    Kind("invitation", "Invitations", "invitations", of_people.invitations, is_for=lambda caller: caller.may_manage),
+    Kind("invitation", "Invitations", "invitations", of_people.invitations, is_for=_owners),
+    Kind("role", "Roles", "roles", of_rows.roles, is_for=_owners),
+    Kind("service_account", "Service accounts", "service-accounts", of_rows.service_accounts, is_for=_owners),
     Kind("api_key", "API keys", "api-keys", of_people.api_keys),
     Kind("access_key", "Access keys", "access-keys", of_people.access_keys),
 )

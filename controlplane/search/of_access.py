@@ -1,4 +1,4 @@
-"""Users and ACLs, read from ZooKeeper: no database has them.
+"""Users, ACLs and throttle rules, read from ZooKeeper: no database has them.
 
 A node may have a megabyte, and somebody types a letter every tenth of a second. So at most MOST_LOOKED instances are looked
 at, the one where somebody is first, a few at a time, and no more once MOST_BYTES have been read; the answer says that it is
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from controlplane.clusters import zookeeper
 from controlplane.core.errors import Unavailable
 from controlplane.search.asking import Place
-from controlplane.search.hits import Hit, page, rest
+from controlplane.search.hits import Hit, page, rest, together
 from controlplane.search.matching import Best
-from quota.contracts.apart import acls_from_json, acls_path, users_from_json, users_path
-from quota.contracts.instance import UnreadAccessError
+from quota.contracts.apart import acls_from_json, acls_path, rules_from_json, rules_path, users_from_json, users_path
+from quota.contracts.instance import ContractError, UnreadAccessError
+from quota.contracts.rules import ThrottleRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ Thing = TypeVar("Thing")
 
 MOST_LOOKED = 20
 """Instances."""
+MOST_NAMES = 3
+"""Of a rule, which may have a thousand."""
 AT_ONCE = 5
 MOST_BYTES = 1 << 20
 LEAST_LETTERS = 2
@@ -66,6 +69,26 @@ def acls(asker: Asker) -> list[Hit]:
     ]  # fmt: skip
 
 
+def rules(asker: Asker) -> list[Hit]:
+    """Throttle rules, by id and by what they name."""
+    org, best = asker.caller.organisation.id, Best[tuple[Place, ThrottleRule]](asker.wanted, asker.most)
+    for place, data in _nodes(asker, rules_path):
+        for rule in _read(asker, data, lambda node: list(rules_from_json(node).items)):
+            best.add((place, rule), rule.id, *_named(rule))
+    return [
+        Hit(
+            "throttle_rule", rule.id, rule.id, together([place.name, rule.kind, ", ".join(_named(rule)[:MOST_NAMES])]), place.pk,
+            rest("instances", place.pk, "throttle-rules", rule.id), page("throttle_rule", org, place.pk, rule.id),
+        )
+        for place, rule in best.found
+    ]  # fmt: skip
+
+
+def _named(rule: ThrottleRule) -> list[str]:
+    """Every name in it; of users and clients not the word for each."""
+    return [name for name in (*rule.topics, *rule.users, *rule.clients, *rule.groups) if name is not None]
+
+
 def _nodes(asker: Asker, path: Callable[[str], str]) -> Iterator[tuple[Place, bytes]]:
     if len(asker.wanted.whole) < LEAST_LETTERS:
         asker.is_partial = True
@@ -95,7 +118,7 @@ def _read(asker: Asker, data: bytes, decode: Callable[[bytes], list[Thing]]) -> 
         return []
     try:
         return decode(data)
-    except UnreadAccessError:  # its own page says so
+    except (UnreadAccessError, ContractError):  # its own page says so
         asker.is_partial = True
         return []
 

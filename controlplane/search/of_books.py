@@ -1,4 +1,4 @@
-"""Operations, invoices, and months of usage."""
+"""Operations, invoices, credit notes, and months of usage."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from controlplane.billing.chain import number_text
+from controlplane.billing.chain import NOTE_PREFIX, number_text
 from controlplane.billing.pricing.rating import Month
-from controlplane.billing.selectors import invoice_list
+from controlplane.billing.selectors import credit_note_list, invoice_list
 from controlplane.core.selectors import operation_list
 from controlplane.search.hits import Hit, page, rest, together
 from controlplane.search.sql import RANK, fitting
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NEWEST = 2_000
 """Operations that are looked through; an older one is found by its whole id."""
 NUMBER = re.compile(r"(?:inv-)?0*([1-9][0-9]{0,8})")
+NOTE = re.compile(rf"(?:{NOTE_PREFIX})?0*([1-9][0-9]{{0,8}})")
 MONTH = re.compile(r"[0-9]{4}(?:-[0-9]{0,2})?")
 
 
@@ -63,6 +64,27 @@ def invoices(asker: Asker) -> list[Hit]:
         shown = page("instance_bill", org.id, pk, month=month)
         where = together([name, month, f"{currency} {total}"])
         hits.append(Hit("invoice", text, text, where, pk, rest("invoices", text), shown))
+    return hits
+
+
+def credit_notes(asker: Asker) -> list[Hit]:
+    """By number, and the month of the invoice of which they give something back."""
+    org, whole = asker.caller.organisation, asker.wanted.whole
+    fits = Q(pk__in=())
+    if number := NOTE.fullmatch(whole):
+        fits |= Q(number=int(number[1]))
+    if MONTH.fullmatch(whole):
+        fits |= Q(invoice__month__startswith=whole)
+    if not fits.children[1:]:  # neither a number nor a month
+        return []
+    rows = credit_note_list(organisation=org).filter(fits).order_by("-number")
+    wanted = ("number", "invoice__month", "invoice__instance", "invoice__instance__name", "amount", "currency")
+    hits = []
+    for given, month, pk, name, amount, currency in rows.values_list(*wanted)[: asker.most + 1]:
+        text = number_text(given, NOTE_PREFIX)
+        shown = page("instance_bill", org.id, pk, month=month)
+        where = together([name, month, f"{currency} {amount}"])
+        hits.append(Hit("credit_note", text, text, where, pk, rest("credit-notes", text), shown))
     return hits
 
 

@@ -1,4 +1,4 @@
-"""Instances, and what stands in them: topics, consumer groups, routes, whitelisted addresses, alarms."""
+"""Instances, and what stands in them: topics, consumer groups, routes, whitelisted addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from controlplane.accounts.scopes import ACCESS, INSTANCES
-from controlplane.alarms.models import Alarm
 from controlplane.clusters.models import PortAllocation, PortState
 from controlplane.core.errors import Unavailable
 from controlplane.history.lag.known import groups_seen
@@ -210,18 +209,3 @@ def _block_rank(text: str, block: str) -> int | None:
     if inner is not None and outer is not None and inner.version == outer.version and inner.subnet_of(outer):  # type: ignore[arg-type]
         return WORD
     return WITHIN if text in lower else None
-
-
-def alarms(asker: Asker) -> list[Hit]:
-    """By name and id, and by what they watch."""
-    org = asker.caller.organisation.id
-    rows = Alarm.objects.for_organisation(asker.caller.organisation).filter(instance__in=asker.ids, deleted_at=None)
-    fits = fitting(rows, asker.wanted, names=["name", "id"], beside=["watch", "topic", "group"])
-    found = fits.order_by(RANK, "name", "pk").values_list("pk", "name", "watch", "instance")
-    return [
-        Hit(
-            "alarm", pk, name, together([asker.name_of(instance), watch]), instance,
-            rest("instances", instance, "alarms", pk), page("alarm", org, instance, pk),
-        )
-        for pk, name, watch, instance in found[: asker.most + 1]
-    ]  # fmt: skip

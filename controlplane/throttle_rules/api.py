@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     from quota.contracts.rules import ThrottleRule
 
 TAGS = ["throttle rules"]
-NAMED = {"topic": "topics", "user": "users", "client": "clients", "group": "groups"}
-"""By the parameter that asks for it: which names of a rule are looked through."""
 PARAMETERS = [
     filters.choice_parameter("kind", KINDS, "only rules of this kind"),
-    *(filters.text_parameter(name, f"only rules that name this {name}, whole") for name in NAMED),
+    *(filters.text_parameter(name, f"only rules that name this {name}, whole") for name in selectors.NAMED),
     *pagination.PARAMETERS,
 ]
 
@@ -45,13 +43,8 @@ class ThrottleRulesApi(APIView):
         """Rules of the instance by id; quotas that Kafka clients have set are among them."""
         rules = selectors.throttle_rule_list(organisation=request.user.organisation, instance_id=instance_id)
         kind = filters.choice_of(request, "kind", KINDS)
-        named = {names: filters.text_of(request, name) for name, names in NAMED.items()}
-        found = [
-            rule
-            for rule in rules
-            if kind in ("", rule.kind)
-            and all(not name or name in getattr(rule, names) for names, name in named.items())
-        ]
+        named = {name: filters.text_of(request, name) for name in selectors.NAMED}
+        found = selectors.fitting(rules, kind=kind, **named)
         page, following = pagination.items_page(request, found, lambda rule: rule.id)
         return Response(pagination.body(ThrottleRuleSerializer(page, many=True).data, following))
 

@@ -15,12 +15,26 @@ if TYPE_CHECKING:
     from quota.contracts.rules import ThrottleRule
 
 
+NAMED = {"topic": "topics", "user": "users", "client": "clients", "group": "groups"}
+"""By the name of a filter: which names of a rule are looked through."""
+
+
 def throttle_rule_list(*, organisation: Organisation, instance_id: str) -> list[ThrottleRule]:
     """All rules, those that clients set by Kafka's protocol among them, by id. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     return sorted(
         coordination.rules_read(zookeeper.tree(instance.cluster.address), instance.id), key=lambda rule: rule.id
     )
+
+
+def fitting(rules: Sequence[ThrottleRule], *, kind: str = "", **named: str) -> list[ThrottleRule]:
+    """Those of this kind that name this `topic`, `user`, `client` and `group`, each whole. Empty: any."""
+    wanted = [(NAMED[by], name) for by, name in named.items() if name]
+    return [
+        rule
+        for rule in rules
+        if kind in ("", rule.kind) and all(name in getattr(rule, names) for names, name in wanted)
+    ]
 
 
 def throttle_rule_get(*, organisation: Organisation, instance_id: str, rule_id: str) -> ThrottleRule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
@@ -64,8 +64,20 @@ class TokenIssuerApi(APIView):
 class TokenIssuerRefreshApi(APIView):
     """/api/v1/instances/{id}/token-issuers/{issuer_id}/refresh."""
 
-    @extend_schema(request=None, responses=TokenIssuerSerializer, tags=TAGS)
+    dry_run_methods: ClassVar = ("POST",)
+
+    @extend_schema(request=None, responses=dry_runs.done_or("TokenIssuerRefreshed", TokenIssuerSerializer), tags=TAGS)
     def post(self, request: Request, instance_id: str, issuer_id: str) -> Response:
-        """Fetch its keys now; how that went is in the answer. Not more than once in 30 s."""
+        """Fetch its keys now; how that went is in the answer. Not more than once in 30 s.
+
+        A dry run asks nobody: it says which host would be asked, and how many keys are known now.
+        """
+        if dry_runs.is_dry_run(request):
+            organisation = caller_of(request).organisation
+            return dry_runs.answer(
+                services.token_issuer_refresh_check(
+                    organisation=organisation, instance_id=instance_id, issuer_id=issuer_id
+                )
+            )
         row = services.token_issuer_refresh(**caller_of(request).place(instance_id), issuer_id=issuer_id)
         return Response(TokenIssuerSerializer(row).data)

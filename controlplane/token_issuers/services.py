@@ -21,6 +21,7 @@ from django.db import IntegrityError, transaction
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.dry_runs import Outlook, PlanStep
 from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, SluiceError, TooManyAttempts
 from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_running_get
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from controlplane.tenants.models import Organisation
+    from controlplane.token_issuers.allowed import KeyAddress
 
 LOG = logging.getLogger(__name__)
 AGAIN_AFTER_FAILURE_S = 60
@@ -115,6 +117,24 @@ def token_issuer_refresh(
     return row
 
 
+def token_issuer_refresh_check(
+    *, organisation: Organisation, instance_id: str, issuer_id: str, clock: Clock = SYSTEM_CLOCK
+) -> Outlook:
+    """What fetching its keys now would do, without asking its host. Raises NotFound, TooManyAttempts."""
+    row = token_issuer_get(organisation=organisation, instance_id=instance_id, issuer_id=issuer_id)
+    if row.keys_tried_at > clock.now() - timedelta(seconds=LEAST_BETWEEN_S):
+        raise TooManyAttempts(LEAST_BETWEEN_S)
+    try:
+        problems: tuple[str, ...] = ()
+        _address_of_keys(row.jwks_url)
+    except (KeySetProblem, Conflict) as error:
+        problems = (str(error),)
+    step = PlanStep(
+        "fetch_keys", f"keys are fetched from {urlsplit(row.jwks_url).hostname}: {len(row.keys)} are known now"
+    )
+    return Outlook({}, problems=problems, otherwise=(step,))
+
+
 def refresh_due(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Fetch anew the keys of which it is time; how many issuers were asked about. An address is asked once a round.
 
@@ -173,6 +193,11 @@ def publish(instance: Instance) -> None:
 
 def _keys_at(url: str) -> Keys:
     """Raises KeySetProblem, and Conflict where no instance can have token issuers."""
+    return keys_of(fetching.fetched(_address_of_keys(url)))
+
+
+def _address_of_keys(url: str) -> KeyAddress:
+    """Where they may be fetched. Raises as `_keys_at`."""
     places = installed.places()
     if not places:
         raise Conflict(
@@ -181,10 +206,9 @@ def _keys_at(url: str) -> Keys:
             code="token_issuers_off",
         )
     try:
-        address = key_address(url, places)
+        return key_address(url, places)
     except ValueError as error:
         raise KeySetProblem(str(error)) from error
-    return keys_of(fetching.fetched(address))
 
 
 def _tried(url: str) -> Keys | str:

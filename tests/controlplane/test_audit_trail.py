@@ -16,7 +16,7 @@ from controlplane.core.models import AuditEntry
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Role
 
-from .console.conftest import at_alice, at_charlie, at_viewer, text_of  # noqa: F401  # fixtures
+from .console.conftest import at_alice, at_charlie, at_viewer, problem_beside, text_of  # noqa: F401  # fixtures
 from .test_instances_api import problem
 
 URL = "/api/v1/audit"
@@ -159,6 +159,46 @@ def test_the_page_shows_it_and_is_searched(alice, at_alice, at_viewer, at_charli
     assert "topic.create" not in found
     assert "No entry matches" in text_of(at_alice.get("audit?q=zzz"))
     assert at_charlie.client.get(at_alice.address("audit")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("action=topic", {"topic.create", "topic.delete"}),
+        ("action=topic.create", {"topic.create"}),
+        ("actor=alice@example.com", {"topic.create", "topic.delete"}),
+        ("actor=alice", set()),  # whole, as by REST
+        ("action=topic&q=payments", {"topic.delete"}),
+        ("action=topic&since=2000-01-01T00:00", {"topic.create", "topic.delete"}),
+        ("action=topic&until=2000-01-01T00:00", set()),
+    ],
+)
+def test_the_page_and_its_file_are_filtered_as_rest_is(alice, at_alice, query, shown):  # noqa: F811
+    record(alice, "topic.create", "ins-a/orders")
+    record(alice, "topic.delete", "ins-a/payments")
+    page, file = at_alice.get(f"audit?{query}"), at_alice.get(f"audit.csv?{query}")
+    text = b"".join(file.streaming_content).decode()
+    for action in ("topic.create", "topic.delete"):
+        assert (f'mono">{action}<' in page.content.decode()) is (action in shown), action
+        assert (f",{action}," in text) is (action in shown), action
+    assert ("No entry fits" in text_of(page)) is not shown
+
+
+def test_a_time_that_is_none_and_one_that_ends_before_it_begins_are_said_beside_their_field(at_alice):  # noqa: F811
+    for query, field in (
+        ("since=yesterday", "since"),
+        ("since=2026-11-30T10:00&until=2026-11-29T10:00", "until"),
+    ):
+        page = at_alice.get(f"audit?{query}")
+        assert page.status_code == 422
+        assert problem_beside(page, field), query
+        assert at_alice.get(f"audit.csv?{query}").status_code == 302, "to the page, which says it"
+
+
+def test_the_box_and_the_filter_keep_each_other(at_alice):  # noqa: F811
+    page = at_alice.get("audit?q=orders&action=topic").content.decode()
+    assert '<input type="hidden" name="action" value="topic">' in page
+    assert '<input type="hidden" name="q" value="orders">' in page
 
 
 def detail_of(person, action):

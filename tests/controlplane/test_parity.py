@@ -170,6 +170,7 @@ ROWS = {
     "instance_quota_now": {"instances_allocation_get": "quota allocation"},
     "leaders_spread": {"instances_leaders_spread_post": "quota spread"},
     "instance_quota_report": {"instances_quota_report_get": "quota report"},
+    "throttle_rules": {"instances_throttle_rules_get": "rule list"},
     "throttle_rule_new": {"instances_throttle_rules_post": "rule create"},
     "throttle_rule": {
         "instances_throttle_rules_item_get": "rule show",

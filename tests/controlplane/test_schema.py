@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from django.core.management import call_command
@@ -73,6 +75,30 @@ def test_programs_read_in_a_refusal_the_same_codes_as_at_the_deletion_itself(sch
     ] * 2
     assert parts["OrganisationObstacleEnum"]["enum"] == list(CODES)
     assert "in the order of errors" in parts["Problem"]["properties"]["obstacles"]["description"]
+
+
+FILE = re.compile(r"\w+\.(?:py|md|html|ya?ml)\b|\bdocs/|\btests/")
+"""The name of a file of this repository: whoever reads the schema has none of them."""
+SAID = frozenset({"description", "summary"})
+
+
+def said(part):
+    """Every text for people that is in a part of the schema."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            if name in SAID and isinstance(value, str):
+                yield value
+            else:
+                yield from said(value)
+    elif isinstance(part, list):
+        for each in part:
+            yield from said(each)
+
+
+def test_no_text_sends_its_reader_to_a_file_that_only_the_developers_have(schema):
+    texts = list(said(schema))
+    assert len(texts) > 1000
+    assert [text for text in texts if FILE.search(text)] == []
 
 
 def test_operation_ids_are_unique(schema):

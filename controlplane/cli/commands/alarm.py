@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from controlplane.cli import completion
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import nullable, said, whole_or_null
 from controlplane.cli.commands import receiver
@@ -46,7 +47,7 @@ Watch = Literal[
     "topic_produce_bytes_per_s", "topic_consume_bytes_per_s",
 ]  # fmt: skip
 Comparison = Literal["above", "at_least", "below", "at_most"]
-Alarm = Annotated[str, typer.Argument(metavar="ALARM", help="Its id.")]
+Alarm = Annotated[str, typer.Argument(metavar="ALARM", help="Its id.", autocompletion=completion.alarms)]
 Compared = Annotated[Comparison | None, typer.Option("--comparison", help="Of a figure.")]
 Threshold = Annotated[str | None, typer.Option("--threshold", help="Of a figure, in its unit.")]
 Group = Annotated[

@@ -11,7 +11,7 @@ from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Wait
 from controlplane.cli.session import of
 
-app = Commands("Bandwidth above what was bought, up to a cap, billed by the GB.")
+app = Commands("Bandwidth above the limit, up to a cap, billed by the GB.")
 
 
 @app.add("show")
@@ -24,7 +24,7 @@ def shown(ctx: typer.Context, instance: Instance) -> None:
 def alter(
     ctx: typer.Context,
     instance: Instance,
-    cap: Annotated[float, typer.Option("--cap", help="MiB/s of each direction: at most twice what was bought.")],
+    cap: Annotated[float, typer.Option("--cap", help="MiB/s of each direction: at most twice the limit.")],
     budget: Annotated[
         str | None,
         typer.Option(
@@ -46,5 +46,5 @@ def alter(
 
 @app.add("off", rehearses=True)
 def off(ctx: typer.Context, instance: Instance, wait: Wait = True) -> None:
-    """No more than was bought, as a new instance has it."""
+    """No more than the bandwidth limit, as a new instance has it."""
     of(ctx).start(ops.ELASTIC_SET, wait=wait, body={"cap_mib_per_s": None}, instance_id=instance)

@@ -52,7 +52,7 @@ def remove(ctx: typer.Context, instance: Instance, issuer: Issuer, yes: Yes = Fa
     session.change(ops.TOKEN_ISSUER_DELETE, done="Trusted no more.", instance_id=instance, issuer_id=issuer)
 
 
-@app.add("refresh")
+@app.add("refresh", rehearses=True)
 def refresh(ctx: typer.Context, instance: Instance, issuer: Issuer) -> None:
     """Fetch its keys now; not more than once in 30 s."""
     of(ctx).change(ops.TOKEN_ISSUER_REFRESH, instance_id=instance, issuer_id=issuer)

@@ -35,7 +35,8 @@ ACCESS_LISTED = columns("id", "name", "secret_id", "owner", "created_at", "expir
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 ONCE = "The secret is shown this once."
 Name = Annotated[str, typer.Argument(metavar="NAME", help="To tell it from others.")]
-Id = Annotated[str, typer.Argument(metavar="ID")]
+Id = Annotated[str, typer.Argument(metavar="ID", autocompletion=completion.api_keys)]
+AccessId = Annotated[str, typer.Argument(metavar="ID", autocompletion=completion.access_keys)]
 
 
 class Scope(StrEnum):
@@ -183,7 +184,7 @@ def access_create(
 
 
 @access_app.add("revoke", rehearses=True)
-def access_revoke(ctx: typer.Context, key: Id, yes: Yes = False) -> None:
+def access_revoke(ctx: typer.Context, key: AccessId, yes: Yes = False) -> None:
     """End an access key: what is signed with it is refused from now on."""
     session = of(ctx)
     session.confirm(f"This revokes {key}: what is signed with it is refused from now on.", key, yes=yes)

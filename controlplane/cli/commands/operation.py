@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from controlplane.cli import completion
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.options import Commands, From, Limit, Sort, To
@@ -15,7 +16,7 @@ from controlplane.cli.waiting import DEFAULT_TIMEOUT_S, awaited
 
 app = Commands("Operations: long work, step by step.")
 LISTED = columns("id", "kind", "target", "state", "progress", "actor", "created_at", "finished_at")
-Id = Annotated[str, typer.Argument(metavar="OPERATION", help="Its id.")]
+Id = Annotated[str, typer.Argument(metavar="OPERATION", help="Its id.", autocompletion=completion.operations)]
 
 
 @app.add("list")

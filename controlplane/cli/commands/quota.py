@@ -87,6 +87,6 @@ def guarantee(ctx: typer.Context, instance: Instance) -> None:
 
 @app.add("report")
 def report(ctx: typer.Context, instance: Instance, start: From = None, end: To = None, limit: Limit = None) -> None:
-    """Each day beside what was bought: percentiles of use, headroom, the guarantee, and when the limit will be reached."""
+    """Each day against the limit: percentiles of use, headroom (limit less p95), the guarantee, when it will be reached."""
     query = said(**{"from": start, "to": end})
     of(ctx).listed(ops.QUOTA_REPORT, REPORT, limit=limit, query=query, instance_id=instance)

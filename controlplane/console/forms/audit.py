@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -39,6 +39,9 @@ def _moment(label: str) -> forms.DateTimeField:
     )
 
 
+LONGEST_ACTOR, LONGEST_ACTION = 254, 64
+
+
 class AuditForm(ConsoleForm):
     """A filter. What is empty takes anything."""
 
@@ -65,6 +68,42 @@ class AuditForm(ConsoleForm):
             since=_utc(data["since"]),
             until=_utc(data["until"]),
         )
+
+
+def _words(label: str, example: str, longest: int) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        required=False,
+        max_length=longest,
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "placeholder": example}),
+    )
+
+
+class LogForm(ConsoleForm):
+    """The same of the audit log of an organisation, as REST takes it."""
+
+    actor = _words("Actor", "ann@example.com", LONGEST_ACTOR)
+    action = _words("Action", "topic.create", LONGEST_ACTION)
+    since = _moment("From, UTC")
+    until = _moment("To, UTC")
+
+    def clean(self) -> dict[str, Any]:
+        """A time does not end before it begins."""
+        data: dict[str, Any] = super().clean() or {}
+        since, until = data.get("since"), data.get("until")
+        if since and until and until <= since:
+            self.add_error("until", "This must be later than the beginning.")
+        return data
+
+    def wanted(self) -> dict[str, Any]:
+        """As `audit_list` takes it."""
+        data = self.cleaned_data
+        return {
+            "actor": data["actor"],
+            "action": data["action"],
+            "start": _utc(data["since"]),
+            "end": _utc(data["until"]),
+        }
 
 
 def _utc(moment: datetime | None) -> datetime | None:

@@ -19,7 +19,7 @@ class ElasticForm(ConsoleForm):
     cap_mib_per_s = forms.FloatField(
         label="Cap",
         required=False,
-        help_text="Of each direction: more than was bought, and at most twice as much. Empty: off.",
+        help_text="Of each direction: above the bandwidth limit, and at most twice as much. Empty: off.",
         widget=forms.NumberInput({"min": "0", "step": "any", "inputmode": "decimal"}),
     )
     budget_per_month = forms.DecimalField(

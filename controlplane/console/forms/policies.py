@@ -45,7 +45,7 @@ class DiskPolicyForm(PricedForm):
         widget=forms.RadioSelect,
     )
     level_percent = forms.IntegerField(
-        label="When so much is used", help_text="Of the storage that was bought.", **_whole(LEAST_LEVEL, MOST_LEVEL)
+        label="When so much is used", help_text="Of the storage limit.", **_whole(LEAST_LEVEL, MOST_LEVEL)
     )
     step_percent = forms.IntegerField(
         label="Step",

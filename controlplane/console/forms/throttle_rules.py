@@ -10,13 +10,15 @@ from controlplane.console.forms.base import ConsoleForm, ruled
 from controlplane.console.rules import EACH, as_lines, from_lines
 from controlplane.throttle_rules.serializers import ThrottleRuleSerializer
 from controlplane.throttle_rules.services import MOST_MIB_PER_S
-from quota.contracts.rules import RuleKind
+from quota.contracts.rules import LONGEST_NAME, RuleKind
 
 if TYPE_CHECKING:
     from quota.contracts.rules import ThrottleRule
 
 LONGEST_LIST = 300_000
 """A thousand names of 255 characters and their line ends."""
+KINDS = {RuleKind.TOPIC: "Topics", RuleKind.CLIENT: "Clients", RuleKind.GROUP: "Consumer groups"}
+"""What rules are for."""
 _EACH = f"One a line. {EACH} alone: each one that no other rule names. Each of them has the limit for itself."
 
 
@@ -49,6 +51,26 @@ def _limit(label: str) -> forms.FloatField:
         help_text="Over all brokers together. Empty: no limit.",
         widget=forms.NumberInput({"step": "any", "min": "0", "max": MOST_MIB_PER_S}),
     )
+
+
+def _name(label: str) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        required=False,
+        max_length=LONGEST_NAME,
+        strip=False,
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+    )
+
+
+class RulesForm(ConsoleForm):
+    """A filter of the list. What is empty takes anything."""
+
+    kind = forms.ChoiceField(label="For", required=False, choices=[("", "Everything"), *KINDS.items()])
+    topic = _name("Topic")
+    user = _name("User")
+    client = _name("Client id")
+    group = _name("Group")
 
 
 class ThrottleRuleForm(ConsoleForm):

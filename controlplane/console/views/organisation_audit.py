@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from controlplane.console.forms.audit import KeptForm
-from controlplane.console.listing import listing, searched
+from controlplane.console.forms.audit import KeptForm, LogForm
+from controlplane.console.listing import kept, listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.core.audit_file import audit_file
 from controlplane.core.audit_sealing import verify
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+    from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
 
     from controlplane.accounts.selectors import Caller
     from controlplane.core.models import AuditEntry
@@ -31,20 +33,32 @@ if TYPE_CHECKING:
 @tenant_page
 def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Newest first, by whom, what, on what, or from where."""
-    search = searched(request)
-    rows = _found(caller, search)
+    search, form = searched(request), _form(request)
+    rows = _found(caller, search, form.wanted()) if form.is_valid() else ()
     page = listing(request, rows, search=search)
     entries = [(entry, _told(entry.detail)) for entry in page.page.object_list]
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/audit_log_rows.html" if part else "console/organisation_audit.html"
-    return render(request, template, {"listing": page, "entries": entries})
+    context = {
+        "listing": page,
+        "entries": entries,
+        "form": form,
+        "filtered": any(form.data.values()),
+        "keeps": kept(request, *LogForm.base_fields),
+    }
+    return render(request, template, context, status=422 if form.errors else 200)
 
 
 @require_safe
 @tenant_page
-def file(request: HttpRequest, caller: Caller) -> StreamingHttpResponse:
-    """All of what the page shows with this search, as CSV."""
-    return audit_file(_found(caller, searched(request)))
+def file(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """All of what the page shows with this search and filter, as CSV. The page says what is wrong with a filter."""
+    form = _form(request)
+    if not form.is_valid():
+        return redirect(
+            f"{reverse('console:organisation_audit', args=[caller.organisation.id])}?{request.GET.urlencode()}"
+        )
+    return audit_file(_found(caller, searched(request), form.wanted()))
 
 
 @require_safe
@@ -63,8 +77,12 @@ def verified(request: HttpRequest, caller: Caller) -> HttpResponse:
     return render(request, "console/organisation_audit_verify.html", context, status=422 if form.errors else 200)
 
 
-def _found(caller: Caller, search: str) -> QuerySet[AuditEntry]:
-    rows = audit_list(organisation=caller.organisation)
+def _form(request: HttpRequest) -> LogForm:
+    return LogForm({name: request.GET.get(name, "") for name in LogForm.base_fields})
+
+
+def _found(caller: Caller, search: str, wanted: Mapping[str, Any]) -> QuerySet[AuditEntry]:
+    rows = audit_list(organisation=caller.organisation, **wanted)
     if not search:
         return rows
     words = ("actor__icontains", "action__icontains", "target__icontains", "address", "key", "request_id")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.instances.models import Instance
 
+RULES = 10
+"""Shown here; the page of their own has all of them."""
 INTERVALS, REASONS = 500, 8
 """Read, and shown of what they come to: hours of throttling are one reason. Where there are more, the page says so."""
 
@@ -43,7 +45,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     waited_ms = history.throttled_by_hour(instance=instance, start=began, end=now)
     intervals = history.latest(instance=instance, start=began, end=now, limit=INTERVALS)
     rules = _rules(caller, instance)
-    named = [rule for rule, _ in rules["rules"]] if "rules" in rules else None
+    named = rules.get("all_rules")
     context = {
         **_now(instance),
         **rules,
@@ -70,7 +72,12 @@ def _rules(caller: Caller, instance: Instance) -> dict[str, Any]:
         rules = throttle_rule_list(organisation=caller.organisation, instance_id=instance.id)
     except Unavailable as error:
         return {"rules_away": error}
-    return {"rules": [(rule, whom(rule)) for rule in rules], "rule_ids": {rule.id for rule in rules}}
+    return {
+        "rules": [(rule, whom(rule)) for rule in rules[:RULES]],
+        "more_rules": len(rules) if len(rules) > RULES else None,
+        "all_rules": rules,
+        "rule_ids": {rule.id for rule in rules},
+    }
 
 
 def _now(instance: Instance) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     context = {
         "instance": instance,
         "tab": "quota",
+        "part": "report",
         "gone": gone,
         "resources": [
             (resource, (days := list(of))[:shown_days], Outlook.NONE if gone else days[0].outlook(now.date()))

@@ -1,4 +1,4 @@
-"""Throttle rules of an instance: made, changed, deleted. The page Quota lists them."""
+"""Throttle rules of an instance: listed, made, changed, deleted. The page Quota shows the first of them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,67 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.console.forms.throttle_rules import FORMS
+from controlplane.api.sorting import in_order
+from controlplane.console.forms.throttle_rules import FORMS, KINDS, RulesForm
+from controlplane.console.listing import kept, listing, order_asked
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.rules import whom
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.throttle_rules import selectors, services
 from quota.contracts.rules import RuleKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
     from controlplane.instances.models import Instance
+    from quota.contracts.rules import ThrottleRule
 
-KINDS = {RuleKind.TOPIC: "Topics", RuleKind.CLIENT: "Clients", RuleKind.GROUP: "Consumer groups"}
+SORTED: Mapping[str, Callable[[ThrottleRule], str | int | None]] = {
+    "id": lambda rule: rule.id,
+    "kind": lambda rule: rule.kind.value,
+    "produce_mib_per_s": lambda rule: rule.produce_bytes_per_s,
+    "consume_mib_per_s": lambda rule: rule.consume_bytes_per_s,
+}
+"""Columns that the list can be sorted by, in the words of REST."""
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Those that fit the filter in the address. A cluster that is away is said calmly."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form, away = RulesForm({name: request.GET.get(name, "") for name in RulesForm.base_fields}), None
+    order, rules, found = order_asked(request, SORTED), [], []
+    try:
+        rules = selectors.throttle_rule_list(organisation=caller.organisation, instance_id=instance.id)
+    except Unavailable as error:
+        away = error
+    if form.is_valid():
+        found = selectors.fitting(rules, **form.cleaned_data)
+    if order is not None:
+        found = in_order(found, order, value=SORTED[order.field], key=lambda rule: rule.id)
+    page = listing(request, found)
+    context = {
+        **_frame(instance),
+        "form": form,
+        "filtered": any(form.data.values()),
+        "listing": page,
+        "rules": [(rule, whom(rule)) for rule in page.page.object_list],
+        "none_at_all": not rules and away is None,
+        "away": away,
+        "order": order,
+        "keeps": kept(request, "sort"),
+    }
+    status = 503 if away else 422 if form.errors else 200
+    return render(request, "console/throttle_rules.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -42,7 +84,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
             form.refuse(error)
         else:
             messages.success(request, f"{whom(rule)}: the limit is in force within 2 seconds.")
-            return _to_quota(caller, instance)
+            return _to_rules(caller, instance)
     context = {**_frame(instance), "form": form, "kind": kind.value, "kinds": KINDS.items()}
     return render(request, "console/throttle_rule_new.html", context, status=422 if form.errors else 200)
 
@@ -65,7 +107,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, rule_id: str) 
             form.refuse(error)
         else:
             messages.success(request, f"{whom(rule)}: the limit is in force within 2 seconds.")
-            return _to_quota(caller, instance)
+            return _to_rules(caller, instance)
     context = {**_frame(instance), "form": form, "rule": rule, "whom": whom(rule)}
     return render(request, "console/throttle_rule.html", context, status=422 if form and form.errors else 200)
 
@@ -78,12 +120,12 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, rule_id: str)
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     services.throttle_rule_delete(**caller.place(instance.id), rule_id=rule_id)
     messages.success(request, "The throttle rule was deleted. Within 2 seconds it limits nobody any more.")
-    return _to_quota(caller, instance)
+    return _to_rules(caller, instance)
 
 
 def _frame(instance: Instance) -> dict[str, object]:
-    return {"instance": instance, "tab": "quota", "running": instance.state == InstanceState.RUNNING}
+    return {"instance": instance, "tab": "quota", "part": "rules", "running": instance.state == InstanceState.RUNNING}
 
 
-def _to_quota(caller: Caller, instance: Instance) -> HttpResponse:
-    return redirect("console:instance_quota", caller.organisation.id, instance.id)
+def _to_rules(caller: Caller, instance: Instance) -> HttpResponse:
+    return redirect("console:throttle_rules", caller.organisation.id, instance.id)

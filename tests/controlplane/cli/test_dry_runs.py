@@ -98,7 +98,7 @@ def test_a_message_is_not_written(ok, instance, admin):
     assert ok("message", "list", instance.name, "orders", "-o", "json").json["items"] == []
 
 
-WITHOUT = {"access check", "access issuer refresh", "bill verify"}
+WITHOUT = {"access check", "bill verify"}
 """Their calls have none (tests/controlplane/test_rehearsals.py)."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from typer.main import get_command
@@ -10,6 +11,10 @@ from typer.main import get_command
 from controlplane.cli import output
 from controlplane.cli.app import app
 from controlplane.cli.tables import columns
+from controlplane.core.models import Operation
+from tests.controlplane.alarms.rows import alarm_row
+from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.rows import access_key_row
 
 
 @pytest.fixture
@@ -166,13 +171,45 @@ def test_every_command_has_a_help(sluice, path, command):
     assert command.help
 
 
-def test_completion_offers_instances_and_topics(ok, topics, monkeypatch):
-    def offered(*words):
+@pytest.fixture
+def offered(ok, monkeypatch):
+    """What bash offers for the last of these words."""
+
+    def complete(*words):
         monkeypatch.setenv("_SLUICE_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(("sluice", *words)))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        return ok().out.split()
+        found = ok().out.split()
+        monkeypatch.delenv("_SLUICE_COMPLETE")
+        return found
 
+    return complete
+
+
+def test_completion_offers_what_an_instance_has(ok, offered, instance, admin):
+    pk = instance.id
+    admin.groups.found[f"{pk.removeprefix('ins-')}.readers"] = FakeGroup()
+    ok("access", "user", "add", pk, "ann")
+    rule = json.loads(ok("rule", "create", pk, "topic", "--topic", "orders", "--produce", 1, "-o", "json").out)["id"]
+    alarm = alarm_row(instance, name="full soon").pk
+    assert offered("group", "show", pk, "rea") == ["readers"]
+    assert offered("access", "user", "password", pk, "a") == ["ann"]
+    assert offered("route", "show", pk, "") == ["default"]
+    assert offered("rule", "show", pk, "rule-") == [rule]
+    assert offered("alarm", "show", pk, "alm-") == [alarm]
+    assert offered("group", "show", pk, "writ") == offered("rule", "show", pk, "alm-") == []
+
+
+def test_completion_offers_keys_and_operations(ok, offered, alice, instance):
+    key = json.loads(ok("key", "create", "nightly", "-o", "json").out)["id"]
+    access_key = access_key_row(alice.organisation, alice.user).pk
+    operation = Operation.objects.for_organisation(alice.organisation).latest("created_at").pk
+    assert key in offered("key", "revoke", "key-")
+    assert offered("access-key", "revoke", "key-") == [access_key]
+    assert operation in offered("operation", "show", "op-")
+
+
+def test_completion_offers_instances_and_topics(offered, topics, monkeypatch):
     assert offered("topic", "show", "ins-") == [topics]
     assert offered("topic", "show", topics, "topic-") == [f"topic-{number}" for number in range(5)]
     monkeypatch.setenv("SLUICE_API_KEY", "slc_nobodys")

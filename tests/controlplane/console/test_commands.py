@@ -17,6 +17,7 @@ from controlplane.cli.values import since
 from controlplane.console import urls
 from controlplane.console.commandline import CHANGING, COMMANDS, OF_A_MONTH, command_of
 from controlplane.console.times import RANGES
+from controlplane.env import ROOT
 from controlplane.topics import services as topics
 
 from .conftest import text_of
@@ -28,6 +29,7 @@ PARTS = {
     "fleet_credit_note_pdf",
 }  # fmt: skip
 """Addresses that answer with a part of a page, or a file."""
+TEMPLATES = ROOT / "controlplane/console/templates/console"
 HERE_ONLY = {"palette", "fleet_search"}
 """Pages whose work REST has no call for."""
 IDS = {
@@ -148,6 +150,15 @@ def test_a_history_between_two_moments_says_both(query, start, end):
     assert (typed["start"], typed["end"]) == (start, end)
 
 
+def test_an_audit_log_is_filtered_as_the_page_is():
+    query = {"actor": "ann@example.com", "action": "topic", "since": "2026-11-30T14:00", "until": "$HOME"}
+    typed = parsed(command_of("organisation_audit", {}, query))
+    assert [typed[name] for name in ("actor", "action", "start", "end")] == [
+        "ann@example.com", "topic", "2026-11-30T14:00:00Z", None,
+    ]  # fmt: skip
+    assert command_of("organisation_audit", {}, {"actor": "`id`", "action": "; ls"}) == "sluice audit"
+
+
 def test_every_page_of_a_tenant_and_of_operators_has_one():
     assert {*TENANTS, *OPERATORS} - POSTS_ONLY - PARTS - HERE_ONLY == set(COMMANDS)
     assert set(COMMANDS) <= {route.name for route in urls.urlpatterns}
@@ -173,6 +184,24 @@ def test_pages_show_it_with_their_own_ids(at_alice, instance, alice):
         page = at_alice.get(path)
         assert f"The same by CLI: {line} Copy" in text_of(page)
         assert html.unescape(re.search(r'<code id="by-cli"[^>]*>(.*?)</code>', page.content.decode())[1]) == line
+
+
+def test_it_stands_before_everything_else_that_a_page_says(at_alice, instance):
+    for path in (f"instances/{instance.id}/quota", f"instances/{instance.id}/topics", "keys", "members", "audit"):
+        page = at_alice.get(path).content.decode().partition("<h1")[2]
+        first = min(page.find(each) for each in ("<section", "<form", "<table", "<h2") if each in page)
+        assert 0 < page.find('class="by-cli"') < first, path
+
+
+WITHOUT_ONE = {"api_docs", "door", "error", "landing", "proof"}
+"""Their frames are of nobody's pages, or nothing does the same by the command line."""
+IN_PLACE = re.compile(r'(</header>|parts/instance_head.html" %\})\n\{% include "console/parts/by_cli.html" %\}')
+
+
+def test_every_template_has_its_place_behind_the_head():
+    frames = [path for path in TEMPLATES.glob("*.html") if 'extends "console/base.html"' in path.read_text()]
+    found = {path.stem for path in frames if len(IN_PLACE.findall(path.read_text())) == 1}
+    assert {path.stem for path in frames} - found == WITHOUT_ONE
 
 
 def test_operators_pages_show_it_to_operators_alone(at_alice, at_staff, instance):

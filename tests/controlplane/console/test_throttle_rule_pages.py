@@ -202,3 +202,81 @@ def test_a_viewer_looks_and_changes_nothing(at_viewer, base, rules, made):
     for path in (f"throttle-rules/{rule.id}", f"throttle-rules/{rule.id}/delete", "new-throttle-rule"):
         assert at_viewer.post(f"{base}/{path}", {"topics": "mine", "produce_mib_per_s": 9}).status_code == 403
     assert rules() == [rule]
+
+
+# --- the page of all of them ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(made):
+    """A rule of each kind."""
+    return {
+        "topic": made(kind="topic", topics=["orders"], produce_mib_per_s=1, consume_mib_per_s=3),
+        "client": made(kind="client", users=["ann"], clients=["shop"], produce_mib_per_s=2),
+        "group": made(kind="group", groups=["readers"], consume_mib_per_s=1),
+    }
+
+
+def ids_in(page, rules):
+    """Kinds of the rules that a page lists, in its order."""
+    text = page.content.decode()
+    found = [(text.find(f">{rule.id}<"), kind) for kind, rule in rules.items()]
+    return [kind for place, kind in sorted(found) if place >= 0]
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("kind=topic", ["topic"]),
+        ("topic=orders", ["topic"]),
+        ("user=ann", ["client"]),
+        ("client=shop", ["client"]),
+        ("group=readers", ["group"]),
+        ("kind=topic&user=ann", []),
+        ("topic=order", []),  # whole names, as by REST
+        ("sort=produce_mib_per_s", ["topic", "client", "group"]),
+        ("sort=-produce_mib_per_s", ["client", "topic", "group"]),
+        ("sort=-consume_mib_per_s", ["topic", "group", "client"]),
+        ("sort=kind", ["client", "group", "topic"]),
+    ],
+)
+def test_rules_are_filtered_and_sorted_on_a_page_of_their_own(at_alice, base, three, query, kinds):
+    page = at_alice.get(f"{base}/throttle-rules?{query}")
+    assert page.status_code == 200
+    assert ids_in(page, three) == kinds
+    assert ("No rule fits" in text_of(page)) is not kinds
+
+
+def test_a_kind_that_there_is_not_is_said_beside_its_field(at_alice, base, three):
+    page = at_alice.get(f"{base}/throttle-rules?kind=color")
+    assert page.status_code == 422
+    assert problem_beside(page, "kind")
+
+
+def test_many_rules_come_in_pages_and_the_quota_shows_the_first_ten(at_alice, base, made):
+    for number in range(27):
+        made(kind="topic", topics=[f"t-{number:02}"], produce_mib_per_s=1)
+    first, second = at_alice.get(f"{base}/throttle-rules"), at_alice.get(f"{base}/throttle-rules?page=2")
+    assert [text_of(page).count("Topics t-") for page in (first, second)] == [25, 2]
+    quota = at_alice.get(f"{base}/quota")
+    assert text_of(quota).count("Topics t-") == 10
+    assert "All 27 rules" in text_of(quota)
+    assert f'{base}/throttle-rules"' in quota.content.decode()
+
+
+def test_where_there_is_none_the_page_leads_to_a_new_one_whoever_may_change(at_alice, at_viewer, base):
+    page = at_alice.get(f"{base}/throttle-rules")
+    assert "No throttle rule" in text_of(page)
+    assert f'{base}/new-throttle-rule"' in page.content.decode()
+    assert "new-throttle-rule" not in at_viewer.get(f"{base}/throttle-rules").content.decode()
+
+
+def test_without_zookeeper_the_page_says_that_rules_are_not_known(at_alice, base, tree):
+    tree.away = True
+    page = at_alice.get(f"{base}/throttle-rules")
+    assert page.status_code == 503
+    assert "does not answer" in text_of(page)
+
+
+def test_its_command_lists_rules(at_alice, base, instance):
+    assert f"The same by CLI: sluice rule list {instance.id} Copy" in text_of(at_alice.get(f"{base}/throttle-rules"))

@@ -13,14 +13,21 @@ from controlplane.accounts import services as accounts
 from controlplane.core.models import Operation
 from controlplane.search import of_access, of_books
 from controlplane.search.kinds import KINDS
+from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
+from tests.controlplane.alarms.rows import receiver_row
+from tests.controlplane.billing.rows import note_row
+from tests.controlplane.budgets.rows import budget_row
 from tests.controlplane.conftest import client_of
-from tests.controlplane.rows import instance_row
+from tests.controlplane.loads.rows import load_row
+from tests.controlplane.rows import custom_role_row, instance_row, service_account_row
 from tests.controlplane.test_custom_roles import given_to, role_of
 from tests.controlplane.test_instances_api import problem
+from tests.controlplane.token_issuers.rows import token_issuer_row
 
 from .conftest import SEARCH, found, group_row, looked
 
+MORE_OF_READ = {"receiver", "token_issuer", "lake_load", "throttle_rule"}
 ALL = [
     ("instance", "zebra"),
     ("topic", "zebra-events"),
@@ -155,6 +162,79 @@ def test_nothing_that_verifies_a_password_is_found(alice, zoo, tree):
         assert found(alice.api, word[:90], kind="user") == []
 
 
+@pytest.fixture
+def herd(alice, zoo):
+    """One of each kind whose ids stand in mails, reasons and the audit log."""
+    receiver_row(zoo, name="pager of the herd")
+    budget_row(alice.organisation, name="herd budget")
+    custom_role_row(alice.organisation)
+    service_account_row(alice.organisation)
+    load_row(zoo, bucket="herd-lake", path="zebras")
+    token_issuer_row(zoo)
+    note_row(alice.organisation)
+    rule = throttle_rule_create(
+        organisation=alice.organisation, actor="a", instance_id=zoo.id, kind="client", users=["herdsman"], clients=[None],
+        produce_mib_per_s=1,
+    )  # fmt: skip
+    return rule.id
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("rcv-000000000001", "receiver", "pager of the herd"),
+        ("pager", "receiver", "pager of the herd"),
+        ("hooks.example.com", "receiver", "pager of the herd"),
+        ("bud-000000000001", "budget", "herd budget"),
+        ("herd budget", "budget", "herd budget"),
+        ("rol-abcdefghijkl", "role", "rol-abcdefghijkl"),
+        ("svc-abcdefghijkl", "service_account", "svc-abcdefghijkl"),
+        ("load-000000000001", "lake_load", "load-000000000001"),
+        ("herd-lake", "lake_load", "load-000000000001"),
+        ("iss-000000000001", "token_issuer", "https://login.example.com/iss-000000000001"),
+        ("login.example.com", "token_issuer", "https://login.example.com/iss-000000000001"),
+        ("crn-00000001", "credit_note", "crn-00000001"),
+        ("2026-03", "credit_note", "crn-00000001"),
+    ],
+)
+def test_whose_id_somebody_has_read_somewhere_is_found_by_it(alice, herd, text, kind, name):
+    (item,) = looked(alice.api, text, kind=kind)["items"]
+    assert item["name"] == name
+    assert alice.api.get(item["url"]).status_code == 200
+
+
+def test_a_throttle_rule_is_found_by_its_id_and_by_whom_it_names(alice, zoo, herd):
+    for text in (herd, "herdsman"):
+        (item,) = looked(alice.api, text, kind="throttle_rule")["items"]
+        assert (item["name"], item["where"]) == (herd, "zebra · client · herdsman")
+        assert alice.api.get(item["url"]).status_code == 200
+    assert found(alice.api, "nobody", kind="throttle_rule") == []
+
+
+def test_none_of_them_is_anothers(alice, charlie, herd):
+    ids = ("rcv-0", "bud-0", "rol-a", "svc-a", "load-0", "iss-0", "crn-1", herd)
+    assert [text for text in ids if found(charlie.api, text)] == []
+    assert [text for text in ids if not found(alice.api, text)] == []
+
+
+def test_roles_and_service_accounts_are_for_owners(bob, viewer, herd):
+    for person in (bob, viewer):
+        for kind in ("role", "service_account"):
+            problem(person.api.get(SEARCH, {"q": "abc", "kind": kind}), 403, "forbidden")
+        assert found(person.api, "abcdefghijkl") == []
+
+
+def test_what_is_deleted_is_not_found(alice, zoo, herd):
+    assert alice.api.delete("/api/v1/service-accounts/svc-abcdefghijkl").status_code == 204
+    assert found(alice.api, "svc-abcdefghijkl") == []
+
+
+def test_a_key_of_some_instances_finds_no_receiver_of_others(alice, herd):
+    other = instance_row(alice.organisation, "ins-zebra000")
+    api = limited(alice, instances=[other.id])
+    assert [found(api, text) for text in ("rcv-0", "load-0", "iss-0", herd)] == [[], [], [], []]
+
+
 # --- the order, and how much ------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +304,13 @@ def test_one_letter_finds_no_user_and_it_is_said(alice, zoo):
     assert not kinds["topic"]["is_partial"]
 
 
+def test_things_of_more_kinds_are_found_by_the_same_questions(alice, herd):
+    with CaptureQueriesContext(connection) as asked:
+        assert len(looked(alice.api, "herd")["items"]) >= 4
+    of_authentication = 3
+    assert len(asked) <= 14 + of_authentication, [each["sql"][:80] for each in asked]
+
+
 def test_users_of_many_instances_are_not_all_looked_at_and_it_is_said(alice, zoo, monkeypatch):
     instance_row(alice.organisation, "ins-aaaaaaaa")
     monkeypatch.setattr(of_access, "MOST_LOOKED", 1)
@@ -271,14 +358,14 @@ def test_invitations_are_for_owners(bob, viewer, zoo):
     ("scopes", "kinds"),
     [
         (["topics"], {"instance", "topic", "group"}),
-        (["access"], {"instance", "user", "acl", "route", "address"}),
-        (["billing"], {"instance", "invoice", "month"}),
-        (["alarms"], {"instance", "alarm"}),
-        (["messages"], {"instance"}),
+        (["access"], {"instance", "user", "acl", "route", "address", "token_issuer"}),
+        (["billing"], {"instance", "invoice", "credit_note", "budget", "month"}),
+        (["alarms"], {"instance", "alarm", "receiver"}),
+        (["messages"], {"instance", "lake_load"}),
         (["members"], {"member", "invitation"}),
         (
             ["read"],
-            {"instance", "topic", "group", "user", "acl", "route", "address", "alarm", "operation"},
+            {"instance", "topic", "group", "user", "acl", "route", "address", "alarm", "operation", *MORE_OF_READ},
         ),
     ],
 )

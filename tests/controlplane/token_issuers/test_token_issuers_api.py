@@ -263,12 +263,34 @@ def test_keys_can_be_fetched_at_once_but_not_all_the_time(alice, instance, tree,
 
 
 def test_keys_are_not_fetched_to_see_what_that_would_do(alice, server, url, made):
-    """When they were tried last would be taken back with the rest: nothing would keep anybody from asking all the time."""
+    """A host of somebody's would be asked without a limit: when it was asked last would be taken back with the rest."""
     rows().update(keys_tried_at=SYSTEM_CLOCK.now() - timedelta(minutes=1))
-    before = len(server.asked)
+    before, known = len(server.asked), rows().values().get()
     for _ in range(2):
-        problem(alice.api.post(f"{url}/{made['id']}/refresh?dry_run=true"), 400, "invalid")
-    assert len(server.asked) == before
+        said = alice.api.post(f"{url}/{made['id']}/refresh?dry_run=true").json()
+        (step,) = said["plan"]
+        assert step["name"] == "fetch_keys"
+        assert "2 are known now" in step["detail"]
+        assert (said["changes"], said["problems"], said["price_change"]) == ({}, [], None)
+    assert (len(server.asked), rows().values().get()) == (before, known)
+    assert alice.api.post(f"{url}/{made['id']}/refresh").status_code == 200
+
+
+def test_too_soon_is_too_soon_in_a_dry_run_as_well(alice, charlie, viewer, url, made):
+    asked = f"{url}/{made['id']}/refresh?dry_run=true"
+    assert problem(alice.api.post(asked), 429, "too_many_attempts") == problem(
+        alice.api.post(asked.partition("?")[0]), 429, "too_many_attempts"
+    )
+    problem(viewer.api.post(asked), 403, "forbidden")
+    problem(charlie.api.post(asked), 404, "not_found")
+    problem(alice.api.post(f"{url}/iss-00000000/refresh?dry_run=true"), 404, "not_found")
+
+
+def test_a_dry_run_says_that_its_host_may_not_be_asked_any_more(alice, server, operator_lists, url, made):
+    rows().update(keys_tried_at=SYSTEM_CLOCK.now() - timedelta(minutes=1))
+    operator_lists("")
+    (said,) = alice.api.post(f"{url}/{made['id']}/refresh?dry_run=true").json()["problems"]
+    assert "fetches keys from nowhere" in said
 
 
 def test_with_its_instance_they_are_gone(alice, instance, tree, made):
