@@ -30,13 +30,15 @@ DEMO_KEY_NAME = "demo"
 
 
 @transaction.atomic
-def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> tuple[User, Organisation]:
+def sign_up(
+    *, email: str, password: str, name: str, organisation_name: str, language: str = "en"
+) -> tuple[User, Organisation]:
     """A person with an organisation of their own, at once: where the service can write to nobody.
 
     Whoever signs up learns whether there is an account with the address. Raises Invalid, AlreadyExists (the organisation's name).
     """
     organisation_name = name_checked(organisation_name, field="organisation_name")
-    user = accounts.user_sign_up(email=email, password=password, name=name)
+    user = accounts.user_sign_up(email=email, password=password, name=name, language=language)
     return user, tenants.organisation_create(name=organisation_name, owner=user)
 
 
@@ -60,14 +62,22 @@ def sign_up_here_check(*, address: str) -> None:
 
 @transaction.atomic
 def sign_up_confirm(
-    *, token: str, password: str, name: str, organisation_name: str = "", clock: Clock = SYSTEM_CLOCK
+    *,
+    token: str,
+    password: str,
+    name: str,
+    organisation_name: str = "",
+    language: str = "en",
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[User, Organisation | None]:
     """The same by the link of a mail, where the service sends any; no organisation for whoever is invited into one.
 
     Raises NotFound, Invalid, AlreadyExists; the link is good then as before.
     """
     asked = signing_up.use(token=token, clock=clock)
-    user = accounts.user_sign_up(email=asked.email, password=password, name=name, is_verified=True, clock=clock)
+    user = accounts.user_sign_up(
+        email=asked.email, password=password, name=name, is_verified=True, language=language, clock=clock
+    )
     if not asked.organisation_name:
         return user, None
     organisation_name = name_checked(organisation_name, field="organisation_name")
@@ -105,6 +115,7 @@ def invite(
         role=Role(role) if role is not None else Role.VIEWER,
         custom_role=own,
         is_mailed=is_mailed,
+        language=inviter.language,
         clock=clock,
     )
     if not is_mailed:
@@ -112,7 +123,9 @@ def invite(
     letter = letters.invitation(
         link=links.address_of("console:invitation", token), days=invitations.VALID_FOR.days, inviter=inviter.email
     )
-    links.letter_write(letter=letter, address=invitation.email, now=clock.now())
+    # To whoever has an account, in their own language: the mail alone shows it, and it goes to nobody else.
+    theirs = User.objects.filter(email=invitation.email).values_list("language", flat=True).first()
+    links.letter_write(letter=letter, address=invitation.email, language=theirs or invitation.language, now=clock.now())
     return invitation, ""
 
 
@@ -166,13 +179,20 @@ def may_join_by_provider(invitation: Invitation) -> bool:
 
 
 @transaction.atomic
-def sign_up_invited(*, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK) -> tuple[User, Organisation]:
+def sign_up_invited(
+    *, token: str, password: str, name: str, language: str = "en", clock: Clock = SYSTEM_CLOCK
+) -> tuple[User, Organisation]:
     """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid, Forbidden."""
     invitation = invitations.invitation_find(token=token, clock=clock)
     if not is_proof(invitation):
         raise Forbidden("sign up by the link that is mailed to the address", code="address_not_confirmed")
     user = accounts.user_sign_up(
-        email=invitation.email, password=password, name=name, is_verified=invitation.is_mailed, clock=clock
+        email=invitation.email,
+        password=password,
+        name=name,
+        is_verified=invitation.is_mailed,
+        language=language,
+        clock=clock,
     )
     return user, invitation_accept(token=token, user=user, clock=clock).organisation
 
@@ -198,7 +218,9 @@ def join_by_provider(
             "by a link that was not mailed to you nobody joins by a provider: choose a password on the page of the invitation",
             code="address_not_confirmed",
         )
-    user = accounts.user_invited(email=invitation.email, is_verified=invitation.is_mailed, clock=clock)
+    user = accounts.user_invited(
+        email=invitation.email, is_verified=invitation.is_mailed, language=invitation.language, clock=clock
+    )
     return _joined(invitation, user)
 
 

@@ -50,7 +50,7 @@ def _access_told(key: AccessKey, now: datetime) -> bool:
     if not rows.update(expiry_told_at=now) or key.expires_at is None:
         return False
     letter = letters.access_key_expiring(secret_id=key.secret_id, expires_at=key.expires_at)
-    links.letter_write(letter=letter, address=key.user.email, now=now)
+    links.letter_write(letter=letter, address=key.user.email, language=key.user.language, now=now)
     return True
 
 
@@ -69,5 +69,5 @@ def _told(key: ApiKey, now: datetime) -> bool:
     if key.user is None:
         return False
     letter = letters.api_key_expiring(prefix=key.prefix, expires_at=key.expires_at)
-    links.letter_write(letter=letter, address=key.user.email, now=now)
+    links.letter_write(letter=letter, address=key.user.email, language=key.user.language, now=now)
     return True

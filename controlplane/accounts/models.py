@@ -52,6 +52,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     must_confirm_email = models.BooleanField(
         default=False, db_default=False
     )  # signed up when mails could be sent: standing.py
+    # Of the mails to them: one of the service's (core/wording.py). Of pages the cookie decides.
+    language = models.CharField(max_length=10, default="en", db_default="en")
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -205,6 +207,7 @@ class SignUp(models.Model):
     mailed_at = models.DateTimeField(null=True)  # null: no mail was written
     digest = models.CharField(max_length=64, default="", blank=True)  # of the link's secret; empty: there is no link
     used_at = models.DateTimeField(null=True)
+    language = models.CharField(max_length=10, default="en", db_default="en")  # of the page, and of the mail
 
     class Meta:
         """The worker looks for those that wait, and counts the mails to an address; a link is for one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.accounts import standing
+from controlplane.accounts.identity.links import letter_write
 from controlplane.accounts.models import User
 from controlplane.mail import outbox
 from controlplane.tenants.models import Role
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def owners_write(*, organisation: Organisation, compose: Callable[[bool], Letter], at: datetime) -> int:
-    """A mail to each owner, in the caller's transaction; to how many. None where the service sends no mails.
+    """A mail to each owner in their language, in the caller's transaction; to how many. None where the service sends no mails.
 
     `compose` is told whether its receiver is known to read the address: nothing that a tenant has written may stand in a mail
     to anybody else. Owners who have their address still to confirm, and accounts that are closed, get none.
@@ -33,6 +34,6 @@ def owners_write(*, organisation: Organisation, compose: Callable[[bool], Letter
         if standing.is_unconfirmed(owner):
             continue
         letter = compose(owner.email_verified_at is not None)
-        outbox.mail_write(address=owner.email, subject=letter.subject, body=letter.body, at=at)
+        letter_write(letter=letter, address=owner.email, language=owner.language, now=at)
         told += 1
     return told

@@ -17,7 +17,7 @@ from controlplane.accounts.identity import links, second_factor
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, LinkPurpose, User
 from controlplane.accounts.scopes import BUILT_IN
-from controlplane.core import audit, ids
+from controlplane.core import audit, ids, wording
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, FieldProblem, Forbidden, Invalid, NotFound, Unauthenticated, Unsupported
 from controlplane.core.text import name_checked
@@ -43,9 +43,17 @@ def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[Us
 
 
 def user_sign_up(
-    *, email: str, password: str, name: str = "", is_verified: bool = False, clock: Clock = SYSTEM_CLOCK
+    *,
+    email: str,
+    password: str,
+    name: str = "",
+    is_verified: bool = False,
+    language: str = "en",
+    clock: Clock = SYSTEM_CLOCK,
 ) -> User:
     """A new person who chose a password. Raises Invalid beside `email` or `password`.
+
+    `language`: of the mails to them, as of the page on which they sign up.
 
     To be called where nothing is told to strangers by that: for whoever reads the address (`is_verified`), or where the service
     can write to nobody. Else it is identity/signing_up.py's.
@@ -59,12 +67,12 @@ def user_sign_up(
     known = {"must_confirm_email": outbox.is_on(), "email_verified_at": clock.now() if is_verified else None}
     try:
         with transaction.atomic():
-            return User.objects.create_user(email, password, name=name, **known)
+            return User.objects.create_user(email, password, name=name, language=language, **known)
     except IntegrityError as error:  # whoever clicks twice signs up twice at once
         raise taken from error
 
 
-def user_invited(*, email: str, is_verified: bool, clock: Clock = SYSTEM_CLOCK) -> User:
+def user_invited(*, email: str, is_verified: bool, language: str = "en", clock: Clock = SYSTEM_CLOCK) -> User:
     """A new person without a password: an organisation's provider signs them in. Raises Conflict where there is an account.
 
     To be called for whoever has the link of an invitation: nobody else learns from it who has an account.
@@ -78,7 +86,7 @@ def user_invited(*, email: str, is_verified: bool, clock: Clock = SYSTEM_CLOCK) 
     known = {"must_confirm_email": outbox.is_on(), "email_verified_at": clock.now() if is_verified else None}
     try:
         with transaction.atomic():
-            return User.objects.create_user(email, None, **known)
+            return User.objects.create_user(email, None, language=language, **known)
     except IntegrityError as error:
         raise taken from error
 
@@ -87,6 +95,12 @@ def user_rename(*, user: User, name: str) -> None:
     """What a person is called; empty: by the address. Raises Invalid."""
     user.name = name_checked(name, may_be_empty=True)
     user.save(update_fields=["name"])
+
+
+def user_language_set(*, user: User, language: str) -> None:
+    """In which language mails to a person are written: one of the service's, or English."""
+    user.language = wording.known(language)
+    user.save(update_fields=["language"])
 
 
 def signed_in(*, user: User, **detail: Any) -> None:

@@ -215,7 +215,7 @@ def _tell(change_id: str, ended: OperationState, clock: Clock) -> bool:
     said = letters.change_made if ended == OperationState.SUCCEEDED else letters.change_stuck
     wanted = sizes_text(change.changes)
     if not _is_gone(change):
-        owners_tell(change.instance, lambda about: said(about, wanted=wanted, at=change.at), now)
+        owners_tell(change.instance, lambda about: said(about, sizes=wanted, at=change.at), now)
     change.told_at = now
     change.save(update_fields=["told_at"])
     return True
@@ -285,7 +285,7 @@ def _refused(change: ScheduledChange, error: SluiceError, clock: Clock) -> None:
 
     def refused(about: letters.About) -> Letter:
         problem = error.detail if about.name else ""  # it may hold what a tenant has written
-        return letters.change_refused(about, wanted=wanted, at=change.at, problem=problem)
+        return letters.change_refused(about, sizes=wanted, at=change.at, problem=problem)
 
     if not _is_gone(change):
         owners_tell(change.instance, refused, clock.now())

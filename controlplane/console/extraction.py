@@ -78,6 +78,13 @@ SPOKEN = (
     "quota/core/explain_access.py",
 )
 """Modules, and packages, every sentence of which may stand on a page."""
+MAILED = (
+    "controlplane/accounts/identity/letters.py",
+    "controlplane/instances/letters.py",
+    "controlplane/organisations/letters.py",
+    "controlplane/policies/letters.py",
+)
+"""Modules every line of which may stand in a mail, in the language of whoever gets it: `core/wording.py` goes line by line."""
 NOT_SPOKEN = {
     *(
         "apps",
@@ -256,6 +263,11 @@ def of_python() -> Iterator[Text]:
         for path in _modules(ROOT / entry):
             if not NOT_SPOKEN & {path.stem, *_folders(path)}:
                 yield from _texts(path, ast.parse(path.read_text()))
+    for entry in MAILED:
+        for text in _texts(ROOT / entry, ast.parse((ROOT / entry).read_text()), short=False):
+            for line in text.singular.split("\n"):
+                if is_said(line, short=False):
+                    yield replace(text, singular=line.lstrip(" "))
     for app in REFUSING:
         for path in _modules(ROOT / "controlplane" / app):
             if not NOT_REFUSING & {path.name, *_folders(path)}:

@@ -66,17 +66,21 @@ def ends_soon(about: About, *, at: datetime, at_end: str) -> Letter:
 
 def renewed(about: About, *, until: datetime, months: int, price: str) -> Letter:
     """It was renewed by itself. `price`: ``CNY 2,610.00``."""
+    becomes = (
+        f"The instance {about.called} was renewed by itself for a month, until {moment(until)}."
+        if months == 1
+        else f"The instance {about.called} was renewed by itself for {months} months, until {moment(until)}."
+    )
     return Letter(
         f"Instance {about.called} was renewed until {moment(until)}",
-        f"The instance {about.called} was renewed by itself for {months} {'month' if months == 1 else 'months'}, until"
-        f" {moment(until)}. {price} are on the bill of this month.\n\nHow it goes on after that is decided on its page:\n\n"
+        f"{becomes}\n\n{price} are on the bill of this month.\n\nHow it goes on after that is decided on its page:\n\n"
         f"    {about.link}\n\n{_WHY}\n",
     )
 
 
 def goes_on_postpaid(about: About, *, at: datetime, why: str) -> Letter:
     """What was paid in advance has ended, and it goes on by the hour. `why`: a sentence; empty: as it was decided."""
-    because = f" {why}" if why else ""
+    because = f"\n\n{why}" if why else ""
     return Letter(
         f"Instance {about.called} is paid by the hour since {moment(at)}",
         f"What was paid in advance for the instance {about.called} ended at {moment(at)}. It goes on, and is paid by the hour"
@@ -115,31 +119,31 @@ def destroyed(about: About, *, at: datetime) -> Letter:
     )
 
 
-def change_made(about: About, *, wanted: str, at: datetime) -> Letter:
-    """A change of sizes that was scheduled has been made. `wanted`: ``20 MiB/s, 90 partitions``."""
+def change_made(about: About, *, sizes: str, at: datetime) -> Letter:
+    """A change of sizes that was scheduled has been made. `sizes`: ``20 MiB/s, 90 partitions``."""
     return Letter(
         f"The scheduled change of instance {about.called} was made",
-        f"The instance {about.called} has the sizes that were scheduled for {moment(at)}: {wanted}.\n\n"
+        f"The instance {about.called} has the sizes that were scheduled for {moment(at)}: {sizes}.\n\n"
         f"    {about.link}\n\n{_WHY}\n",
     )
 
 
-def change_refused(about: About, *, wanted: str, at: datetime, problem: str) -> Letter:
+def change_refused(about: About, *, sizes: str, at: datetime, problem: str) -> Letter:
     """A change of sizes that was scheduled could not be made. `problem`: why; empty: not to be said."""
-    why = f"\n\nWhy: {problem}." if problem else ""
+    why = f"\n\nThe reason: {problem}." if problem else ""
     return Letter(
         f"The scheduled change of instance {about.called} failed",
-        f"The instance {about.called} was to have other sizes at {moment(at)}: {wanted}. The change was refused, and nothing"
+        f"The instance {about.called} was to have other sizes at {moment(at)}: {sizes}. The change was refused, and nothing"
         f" was changed.{why}\n\nIts page says more; change the sizes there, or schedule it again:\n\n    {about.link}\n\n"
         f"{_WHY}\n",
     )
 
 
-def change_stuck(about: About, *, wanted: str, at: datetime) -> Letter:
+def change_stuck(about: About, *, sizes: str, at: datetime) -> Letter:
     """A change of sizes that was scheduled was made, and brokers do not have it."""
     return Letter(
         f"The scheduled change of instance {about.called} is not in force yet",
-        f"The instance {about.called} was given the sizes that were scheduled for {moment(at)}: {wanted}. Its operation gave"
+        f"The instance {about.called} was given the sizes that were scheduled for {moment(at)}: {sizes}. Its operation gave"
         " up before every broker had them. The service goes on bringing them to the brokers; the page of the instance says how"
         f" it stands:\n\n    {about.link}\n\n{_WHY}\n",
     )

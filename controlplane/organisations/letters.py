@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _WHY = "You get this mail because you are an owner of the organisation."
 _NOT_YOU = "If you know nothing of this, tell the other owners and the operators of the service at once."
+_NOT_YOU_THEN = (
+    "If it was not you, choose another password at once, and tell the other owners and the operators of the service."
+)
 _SHUT = (
     "Single sign-on is required there, and no owner gets in without the provider: while it is away, only operators of the service"
     " can let anybody in. A second factor counts that is set up before single sign-on is required: an owner sets one up, then"
@@ -53,12 +56,11 @@ def stepped_down(about: About, *, by: str, is_shut: bool) -> Letter:
 
 def gave_ownership(about: About, *, to: str, is_owner: bool, is_shut: bool) -> Letter:
     """To whoever has handed over to another member. `is_owner`: they are an owner still; `is_shut`: as above."""
-    now = "You are an owner still." if is_owner else "You are no owner any more."
+    state = "You are an owner still." if is_owner else "You are no owner any more."
     return Letter(
         f"{to} is an owner of the organisation {about.called}",
-        f"You have handed the organisation {about.called} on Sluice over to {to}, who is an owner of it. {now}\n\n"
-        f"    {about.link}\n\n{_SHUT if is_shut else ''}"
-        "If it was not you, choose another password at once, and tell the other owners and the operators of the service.\n",
+        f"You have handed the organisation {about.called} on Sluice over to {to}, who is an owner of it. {state}\n\n"
+        f"    {about.link}\n\n{_SHUT if is_shut else ''}{_NOT_YOU_THEN}\n",
     )
 
 
@@ -93,7 +95,7 @@ def held_up(about: About) -> Letter:
 
 def taken_back(about: About, *, by: str, is_without_keys: bool) -> Letter:
     """It is in use again. `by`: the address of the owner who has decided that; `is_without_keys`: keys of before are revoked."""
-    keys = (
+    said = (
         "All its API keys and access keys were revoked."
         if is_without_keys
         else "Its API keys are good as before; of those made by single sign-on, one that has fallen asleep meanwhile is good"
@@ -101,7 +103,7 @@ def taken_back(about: About, *, by: str, is_without_keys: bool) -> Letter:
     )
     return Letter(
         f"The organisation {about.called} will not be deleted",
-        f"{by} has taken the deletion of the organisation {about.called} on Sluice back. {keys} Invitations that were open have"
+        f"{by} has taken the deletion of the organisation {about.called} on Sluice back. {said} Invitations that were open have"
         " ended, and whoever had signed in by its provider signs in again.\n\n"
         f"    {about.link}\n\n{_WHY}\n",
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from controlplane.accounts import standing
-from controlplane.accounts.identity.links import address_of
+from controlplane.accounts.identity.links import address_of, letter_write
 from controlplane.accounts.owners import owners_write
 from controlplane.core.errors import LimitReached
 from controlplane.core.models import AuditEntry
@@ -56,7 +56,7 @@ def person_tell(organisation: Organisation, user: User, compose: Callable[[About
     if not outbox.is_on() or not user.is_active or standing.is_unconfirmed(user):
         return
     letter = compose(_about(organisation, SETTINGS, user.email_verified_at is not None))
-    outbox.mail_write(address=user.email, subject=letter.subject, body=letter.body, at=at)
+    letter_write(letter=letter, address=user.email, language=user.language, now=at)
 
 
 def _about(organisation: Organisation, page: str, is_known: bool) -> About:

@@ -34,12 +34,11 @@ def shortened(
     at: datetime,
 ) -> Letter:
     """Retention of `topics`, of which some have these names, was shortened, and who loses what by it."""
-    subject = f"Retention of instance {about.called} was shortened"
+    subject, what = f"Retention of instance {about.called} was shortened", _topics_text(about, topics, names)
     return Letter(
         subject if not lost else f"{subject}: groups lose unread records",
         f"The storage of the instance {about.called} was used to {level_percent} % or more at {moment(at)}. As its policy says,"
-        f" retention was shortened ({_topics_text(about, topics, names)}): up to {records:,} records are deleted within some"
-        " minutes."
+        f" retention was shortened ({what}): up to {records:,} records are deleted within some minutes."
         f"\n\n{_losses_text(about, lost, losses)}\n\nRetention is put back as it was when there is room again, or when the policy"
         f" is switched off. What is deleted does not come back.\n\n    {about.link}\n\n{_WHY}\n",
     )
@@ -48,22 +47,26 @@ def shortened(
 def _topics_text(about: About, topics: int, names: Sequence[str]) -> str:
     if not about.name or not names:
         return f"topics: {topics}"
-    others = " and others" if topics > len(names[:MOST_NAMED]) else ""
-    return f"topics: {topics}: {', '.join(names[:MOST_NAMED])}{others}"
+    named = ", ".join(names[:MOST_NAMED])
+    is_all = topics <= len(names[:MOST_NAMED])
+    return f"topics: {topics}: {named}" if is_all else f"topics: {topics}: {named} and others"
 
 
 def _losses_text(about: About, lost: int, losses: Sequence[Loss]) -> str:
     if not lost:
         return "All groups that have committed offsets have read what is deleted."
-    text = f"Up to {lost:,} of them have not been read by groups that read these topics."
+    said = f"Up to {lost:,} of them have not been read by groups that read these topics."
     if not about.name:
-        return f"{text} The page of the instance says which."
-    rows = [f"    {loss.group}: {loss.records:,} records of {loss.topic}{_size(loss)}" for loss in losses[:MOST_LOSSES]]
-    return "\n".join([text, "", *rows, *(["    and others"] if len(losses) > MOST_LOSSES else [])])
+        return f"{said} The page of the instance says which."
+    rows = [f"    {_loss_text(loss)}" for loss in losses[:MOST_LOSSES]]
+    return "\n".join([said, "", *rows, *(["    and others"] if len(losses) > MOST_LOSSES else [])])
 
 
-def _size(loss: Loss) -> str:
-    return "" if loss.size_bytes is None else f", about {loss.size_bytes / 2**20:,.1f} MiB"
+def _loss_text(loss: Loss) -> str:
+    if loss.size_bytes is None:
+        return f"{loss.group}: {loss.records:,} records of {loss.topic}"
+    mebibytes = loss.size_bytes / 2**20
+    return f"{loss.group}: {loss.records:,} records of {loss.topic}, about {mebibytes:,.1f} MiB"
 
 
 def expanded(about: About, *, before_gib: float, after_gib: float, most_gib: float, price: str, at: datetime) -> Letter:
@@ -78,7 +81,7 @@ def expanded(about: About, *, before_gib: float, after_gib: float, most_gib: flo
 
 def stuck(about: About, *, problem: str, at: datetime) -> Letter:
     """The policy should have acted, and could not. `problem`: why; empty: not to be said."""
-    why = f"\n\nWhy: {problem}." if problem else ""
+    why = f"\n\nThe reason: {problem}." if problem else ""
     return Letter(
         f"The storage of instance {about.called} fills up",
         f"The storage of the instance {about.called} has reached the level of its policy, which could do nothing about it at"

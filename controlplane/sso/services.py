@@ -26,7 +26,7 @@ from django.db.models import F
 
 from controlplane.accounts import joining
 from controlplane.accounts import services as accounts
-from controlplane.accounts.identity import links
+from controlplane.accounts.identity import letters, links
 from controlplane.accounts.key_rules import SSO_LASTS
 from controlplane.accounts.owners import owners_write
 from controlplane.core import audit
@@ -35,7 +35,6 @@ from controlplane.core.errors import Conflict, Forbidden, Invalid, NotFound, Una
 from controlplane.core.sealed import opened, sealed
 from controlplane.core.text import name_checked
 from controlplane.mail import outbox
-from controlplane.mail.letter import Letter
 from controlplane.sso import asking, oidc
 from controlplane.sso.models import SsoLink, SsoProvider
 from controlplane.sso.selectors import gets_in_without, provider_of
@@ -196,11 +195,7 @@ def provider_release(*, organisation: Organisation, actor: str, reason: str, clo
     row.save(update_fields=["is_required", "required_at"])
     detail = {"reason": reason} | audit.changed({"is_required": True}, {"is_required": False})
     _audit(row, actor, "release", detail)
-    letter = Letter(
-        "Single sign-on is not required any more",
-        "Operators of Sluice have let the members of an organisation that you own sign in without its provider again. Why stands "
-        "in its audit log.\n\nIf nobody has asked for it, tell the operators of the service at once.\n",
-    )
+    letter = letters.single_sign_on_released()
     owners_write(organisation=organisation, compose=lambda _is_known: letter, at=clock.now())
 
 
@@ -442,9 +437,6 @@ def _away(error: oidc.ProviderProblem) -> Unavailable:
 
 def _tell(user: User, clock: Clock) -> None:
     if outbox.is_on():
-        letter = Letter(
-            "Single sign-on was connected to your account",
-            "An organisation's provider can sign you in to that organisation on Sluice from now on.\n\n"
-            "If it was not you, tell the operators of the service at once.\n",
+        links.letter_write(
+            letter=letters.single_sign_on_connected(), address=user.email, language=user.language, now=clock.now()
         )
-        links.letter_write(letter=letter, address=user.email, now=clock.now())

@@ -59,6 +59,7 @@ def invitation_create(
     role: Role,
     custom_role: CustomRole | None = None,
     is_mailed: bool = False,
+    language: str = "en",
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Invitation, str]:
     """An invitation, and the token of its link: the only time that it can be seen. An earlier one of this address ends.
@@ -96,6 +97,7 @@ def invitation_create(
         created_at=now,
         expires_at=now + VALID_FOR,
         is_mailed=is_mailed,
+        language=language,
     )
     invitation.save(force_insert=True)
     _audit(invitation, inviter.email, "invitation.create")

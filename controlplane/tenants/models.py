@@ -130,6 +130,8 @@ class Invitation(models.Model):
     withdrawn_at = models.DateTimeField(null=True)
     # The link was sent to the address and shown to nobody: whoever has it reads that address.
     is_mailed = models.BooleanField(default=False, db_default=False)
+    # The inviter's: of the mail, and of the account of whoever joins by a provider.
+    language = models.CharField(max_length=10, default="en", db_default="en")
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 

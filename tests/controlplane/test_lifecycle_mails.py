@@ -295,14 +295,14 @@ def test_when_it_is_refused_owners_are_told_why_once(change, mails, clock, monke
         scheduling.changes_tell(clock=clock)
     mail = only(mails)
     assert mail["Subject"].endswith("failed")
-    assert "Why: 0 operations are running" in mail.get_content()
+    assert "The reason: 0 operations are running" in mail.get_content()
 
 
 def test_why_it_was_refused_is_not_said_to_an_address_that_nobody_confirmed(change, mails, clock, monkeypatch):
     User.objects.update(email_verified_at=None)
     monkeypatch.setattr(operations, "MOST_RUNNING", 0)
     scheduling.changes_carry_out(clock=due(change, clock, minutes=60))
-    assert "Why" not in only(mails).get_content()
+    assert "The reason" not in only(mails).get_content()
 
 
 def test_a_cancelled_one_is_told_to_nobody(alice, change, url, mails, clock):

@@ -36,7 +36,7 @@ def verification_send(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
     links.sending_check(user=user, purpose=LinkPurpose.VERIFY, now=now)
     link = links.link_make(user=user, purpose=LinkPurpose.VERIFY, address=user.email, now=now)
     letter = letters.verification(link=link, hours=_hours(LinkPurpose.VERIFY))
-    links.letter_write(letter=letter, address=user.email, now=now)
+    links.letter_write(letter=letter, address=user.email, language=user.language, now=now)
 
 
 @transaction.atomic
@@ -54,7 +54,7 @@ def address_change_ask(*, user: User, email: str, clock: Clock = SYSTEM_CLOCK) -
     links.links_end(user=user, purposes=(LinkPurpose.CHANGE,), now=now)  # the last one that was typed is meant
     link = links.link_make(user=user, purpose=LinkPurpose.CHANGE, address=email, now=now)
     letter = letters.address_change(link=link, hours=_hours(LinkPurpose.CHANGE), before=user.email)
-    links.letter_write(letter=letter, address=email, now=now)
+    links.letter_write(letter=letter, address=email, language=user.language, now=now)
     record_everywhere(user, "account.address_ask", to=email)
 
 
@@ -104,7 +104,8 @@ def _change(user: User, email: str, now: datetime) -> None:
     except IntegrityError as error:  # somebody has signed up with it, before or meanwhile
         raise Conflict(TAKEN, code="address_taken") from error
     links.links_end(user=user, purposes=tuple(LinkPurpose), now=now)  # all others were for the address of before
-    links.letter_write(letter=letters.address_changed(after=email), address=before, now=now)
+    letter = letters.address_changed(after=email)
+    links.letter_write(letter=letter, address=before, language=user.language, now=now)
 
 
 def _hours(purpose: LinkPurpose) -> int:

@@ -72,7 +72,7 @@ def _send_reset(user: User, origin: Origin, now: datetime) -> None:
     if not outbox.is_on() or lately.count() >= RESETS_AN_HOUR:
         return
     link = links.link_make(user=user, purpose=LinkPurpose.RESET, address=user.email, now=now)
-    links.letter_write(letter=letters.password_reset(link=link), address=user.email, now=now)
+    links.letter_write(letter=letters.password_reset(link=link), address=user.email, language=user.language, now=now)
     record_everywhere(user, "account.password_ask", origin=origin, at=now)
 
 
@@ -82,5 +82,5 @@ def _send_browser(user: User, origin: Origin, now: datetime) -> None:
     if not outbox.is_on() or lately.count() >= BROWSERS_AN_HOUR or today.count() >= BROWSERS_A_DAY:
         return
     link = links.link_make(user=user, purpose=LinkPurpose.BROWSER, address=user.email, now=now)
-    links.letter_write(letter=letters.browser(link=link), address=user.email, now=now)
+    links.letter_write(letter=letters.browser(link=link), address=user.email, language=user.language, now=now)
     record_everywhere(user, "account.browser_ask", origin=origin, at=now)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _NOT_YOU = "If you did not ask for this, do nothing: without the link nothing happens."
+_TELL = "If it was not you, tell the operators of the service at once."
 
 
 def verification(*, link: str, hours: int) -> Letter:
@@ -59,8 +60,7 @@ def address_changed(*, after: str) -> Letter:
     """To the address that an account had."""
     return Letter(
         "The address of your account was changed",
-        f"Your Sluice account has another address now: {after}. Mails go there, and you sign in with it.\n\n"
-        "If it was not you, tell the operators of the service at once.\n",
+        f"Your Sluice account has another address now: {after}. Mails go there, and you sign in with it.\n\n{_TELL}\n",
     )
 
 
@@ -106,11 +106,12 @@ def proofs_used_up() -> Letter:
 
 def second_factor(*, is_on: bool) -> Letter:
     """To an account that signs in in another way from now on."""
-    now = "asks for a code when you sign in" if is_on else "asks for no code any more when you sign in"
-    return Letter(
-        f"Your second factor was switched {'on' if is_on else 'off'}",
-        f"Your Sluice account {now}.\n\nIf it was not you, tell the operators of the service at once.\n",
+    subject, told = (
+        ("Your second factor was switched on", "Your Sluice account asks for a code when you sign in.")
+        if is_on
+        else ("Your second factor was switched off", "Your Sluice account asks for no code any more when you sign in.")
     )
+    return Letter(subject, f"{told}\n\n{_TELL}\n")
 
 
 def passkey(*, is_added: bool) -> Letter:
@@ -121,8 +122,25 @@ def passkey(*, is_added: bool) -> Letter:
         else "A passkey was removed from your Sluice account. Nobody can sign in with it any more."
     )
     return Letter(
-        f"A passkey was {'added' if is_added else 'removed'}",
-        f"{told}\n\nIf it was not you, tell the operators of the service at once.\n",
+        "A passkey was added" if is_added else "A passkey was removed",
+        f"{told}\n\n{_TELL}\n",
+    )
+
+
+def single_sign_on_connected() -> Letter:
+    """To an account that an organisation's provider signs in from now on."""
+    return Letter(
+        "Single sign-on was connected to your account",
+        f"An organisation's provider can sign you in to that organisation on Sluice from now on.\n\n{_TELL}\n",
+    )
+
+
+def single_sign_on_released() -> Letter:
+    """To the owners of an organisation whose members operators have let in without its provider."""
+    return Letter(
+        "Single sign-on is not required any more",
+        "Operators of Sluice have let the members of an organisation that you own sign in without its provider again. Why stands"
+        " in its audit log.\n\nIf nobody has asked for it, tell the operators of the service at once.\n",
     )
 
 

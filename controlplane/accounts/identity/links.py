@@ -25,6 +25,7 @@ from django.urls import reverse
 
 from controlplane.accounts.models import LinkPurpose, MailedLink
 from controlplane.core.errors import LimitReached, NotFound, TooManyAttempts
+from controlplane.core.wording import said_in
 from controlplane.mail.outbox import mail_write
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ def sending_check(*, user: User, purpose: LinkPurpose, now: datetime) -> None:
         raise LimitReached(f"{MOST_A_DAY} mails were sent within a day: try again tomorrow", code="too_many_mails")
 
 
-def letter_write(*, letter: Letter, address: str, now: datetime) -> None:
-    """Into the outbox, in the caller's transaction."""
-    mail_write(address=address, subject=letter.subject, body=letter.body, at=now)
+def letter_write(*, letter: Letter, address: str, language: str, now: datetime) -> None:
+    """Into the outbox in the receiver's language, in the caller's transaction."""
+    mail_write(address=address, subject=said_in(language, letter.subject), body=said_in(language, letter.body), at=now)
 
 
 def links_purge(*, now: datetime) -> None:

@@ -192,4 +192,6 @@ def _wrong() -> Invalid:
 
 def _tell(user: User, now: datetime, *, is_added: bool) -> None:
     if outbox.is_on():
-        links.letter_write(letter=letters.passkey(is_added=is_added), address=user.email, now=now)
+        links.letter_write(
+            letter=letters.passkey(is_added=is_added), address=user.email, language=user.language, now=now
+        )

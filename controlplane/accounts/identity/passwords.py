@@ -70,4 +70,4 @@ def reset_use(*, token: str, password: str, revokes_keys: bool, clock: Clock = S
 def password_told(*, user: User, now: datetime) -> None:
     """To the person, by mail, where the service sends any."""
     if outbox.is_on():
-        links.letter_write(letter=letters.password_changed(), address=user.email, now=now)
+        links.letter_write(letter=letters.password_changed(), address=user.email, language=user.language, now=now)

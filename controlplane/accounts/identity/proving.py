@@ -53,7 +53,7 @@ def proof_failed(user: User, *, only_in: Organisation | None = None) -> None:
 def proofs_used_up(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
     """The person is told by mail that somebody guesses in sessions of providers: those who run one read its audit log alone."""
     if outbox.is_on():
-        links.letter_write(letter=letters.proofs_used_up(), address=user.email, now=clock.now())
+        links.letter_write(letter=letters.proofs_used_up(), address=user.email, language=user.language, now=clock.now())
 
 
 def _is_code(user: User, text: str, clock: Clock) -> bool:

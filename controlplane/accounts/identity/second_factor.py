@@ -193,4 +193,6 @@ def _opened(row: SecondFactor) -> str:
 
 def _tell(user: User, now: datetime, *, is_on: bool) -> None:
     if outbox.is_on():
-        links.letter_write(letter=letters.second_factor(is_on=is_on), address=user.email, now=now)
+        links.letter_write(
+            letter=letters.second_factor(is_on=is_on), address=user.email, language=user.language, now=now
+        )

@@ -46,8 +46,13 @@ LONGEST_ADDRESS = 64
 _TOKEN_BYTES = 32
 
 
-def ask(*, email: str, name: str, organisation_name: str | None, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Written down, and nothing looked up. No `organisation_name`: of whoever is invited into one. Raises Invalid."""
+def ask(
+    *, email: str, name: str, organisation_name: str | None, language: str = "en", clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Written down, and nothing looked up. Raises Invalid.
+
+    No `organisation_name`: of whoever is invited into one. `language`: of the page.
+    """
     origin = current()
     SignUp.objects.create(
         email=email.strip().lower(),
@@ -58,6 +63,7 @@ def ask(*, email: str, name: str, organisation_name: str | None, clock: Clock = 
         at=clock.now(),
         request_id=origin.request_id,
         address=origin.address[:LONGEST_ADDRESS],
+        language=language,
     )
 
 
@@ -102,15 +108,17 @@ def _answer(asked: SignUp, now: datetime) -> None:
     lately = SignUp.objects.filter(email=asked.email, mailed_at__gt=now - timedelta(hours=1))
     if not outbox.is_on() or lately.count() >= MAILS_AN_HOUR:
         return
-    letter = _letter(asked)
+    user = User.objects.filter(email=asked.email).first()
+    letter = _letter(asked, user)
     if letter is not None:
         SignUp.objects.filter(pk=asked.pk).update(mailed_at=now)
-        links.letter_write(letter=letter, address=asked.email, now=now)
+        # Somebody else may have typed the address, on a page of theirs.
+        language = asked.language if user is None else user.language
+        links.letter_write(letter=letter, address=asked.email, language=language, now=now)
 
 
-def _letter(asked: SignUp) -> Letter | None:
+def _letter(asked: SignUp, user: User | None) -> Letter | None:
     """None: to an account that is closed there is nothing to say."""
-    user = User.objects.filter(email=asked.email).first()
     if user is None:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         SignUp.objects.filter(pk=asked.pk).update(digest=_digest(token))

@@ -24,6 +24,7 @@ from controlplane.console.page import LAST_ORGANISATION, to_first_page
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.core.wording import of_page
 from controlplane.mail import outbox
 from controlplane.tenants.selectors import organisation_list
 
@@ -78,10 +79,10 @@ def sign_up(request: HttpRequest) -> HttpResponse:
             attempts.asked(what=SIGN_UP, address=address_of(request))
             if not is_mailing:
                 joining.sign_up_here_check(address=address_of(request))
-                user, organisation = joining.sign_up(**form.cleaned_data)
+                user, organisation = joining.sign_up(**form.cleaned_data, language=of_page())
                 login(request, user, backend=BACKEND)
                 return known_browser.remember(request, redirect("console:instances", organisation.id), user)
-            signing_up.ask(**form.cleaned_data)
+            signing_up.ask(**form.cleaned_data, language=of_page())
             sent_to = form.cleaned_data["email"]
         except SluiceError as error:
             form.refuse(error)
@@ -241,10 +242,12 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def language(request: HttpRequest) -> HttpResponse:
-    """The language of pages, kept in a cookie; without one the browser's own wish holds."""
+    """The language of pages, kept in a cookie; without one the browser's own wish holds. Mails to whoever is signed in follow."""
     chosen = request.POST.get("language", "")
     response = HttpResponseRedirect(own_address(request, request.POST.get("next")))
     if chosen in dict(settings.LANGUAGES):
+        if request.user.is_authenticated:
+            services.user_language_set(user=request.user, language=chosen)
         response.set_cookie(
             settings.LANGUAGE_COOKIE_NAME,
             chosen,

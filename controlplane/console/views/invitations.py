@@ -23,6 +23,7 @@ from controlplane.console.views.accounts import BACKEND, SIGN_UP
 from controlplane.console.views.sso import ASKED
 from controlplane.core.errors import Conflict, Invalid, NotFound, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.core.wording import of_page
 from controlplane.sso.selectors import provider_in_force
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
@@ -84,7 +85,7 @@ def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpRe
     form = JoinForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            user, organisation = joining.sign_up_invited(token=token, **form.cleaned_data)
+            user, organisation = joining.sign_up_invited(token=token, **form.cleaned_data, language=of_page())
         except Invalid as error:
             form.refuse(error)
         else:
@@ -100,7 +101,9 @@ def _ask(request: HttpRequest, invitation: Invitation) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             attempts.asked(what=SIGN_UP, address=address_of(request))
-            signing_up.ask(email=invitation.email, name=form.cleaned_data["name"], organisation_name=None)
+            signing_up.ask(
+                email=invitation.email, name=form.cleaned_data["name"], organisation_name=None, language=of_page()
+            )
             sent_to = invitation.email
         except (Invalid, TooManyAttempts) as error:
             form.refuse(error)

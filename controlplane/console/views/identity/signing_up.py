@@ -17,6 +17,7 @@ from controlplane.console import known_browser
 from controlplane.console.forms.accounts import SignUpConfirmForm
 from controlplane.console.views.accounts import BACKEND
 from controlplane.core.errors import AlreadyExists, Invalid
+from controlplane.core.wording import of_page
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -32,7 +33,7 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
     form = SignUpConfirmForm(request.POST or None, asked=asked)
     if request.method == "POST" and form.is_valid():
         try:
-            user, organisation = joining.sign_up_confirm(token=token, **form.cleaned_data)
+            user, organisation = joining.sign_up_confirm(token=token, **form.cleaned_data, language=of_page())
         except (AlreadyExists, Invalid) as error:
             form.refuse(error)
         else:
