@@ -113,7 +113,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-# Pages are in the language that a person chose (a cookie) or the browser asks for; all else is English: see console/wording.py.
+# Pages are in the language that a person chose (a cookie) or the browser asks for, mails in the account's: see core/wording.py.
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 USE_I18N = True

@@ -148,7 +148,8 @@ def fitting(parts: Sequence[str], text: str) -> dict[str, str] | None:
     """
     if not text.startswith(parts[0]):
         return None
-    at, values = len(parts[0]), {}
+    at = len(parts[0])
+    values: dict[str, str] = {}
     for number in range(1, len(parts), 2):
         name, behind = parts[number], parts[number + 1]
         is_last = number + 2 == len(parts)

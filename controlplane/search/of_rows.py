@@ -109,7 +109,8 @@ def _best(asker: Asker, kind: str, named: Named) -> QuerySet[Any, Any]:
         )
     )
     rows = fitting(named.rows(asker).filter(pk__in=best), asker.wanted, names=named.names, beside=named.beside)
-    return rows.order_by().select_related(None).annotate(**columns).values_list(*COLUMNS)
+    found: QuerySet[Any, Any] = rows.order_by().select_related(None).annotate(**columns).values_list(*COLUMNS)
+    return found
 
 
 def _text(field: str) -> F | Value:
