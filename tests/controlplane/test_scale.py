@@ -71,7 +71,7 @@ from controlplane.metering.pipeline.schedule import JOBS
 from controlplane.metering.selectors import hour_text
 from controlplane.quotas.models import QuotaDay
 from controlplane.tenants import invitations
-from controlplane.tenants.models import Organisation, Role
+from controlplane.tenants.models import Membership, Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 from quota.contracts.topics_moved import TopicsMoved
 from tests.support.usage import user_row, users_raise
@@ -265,6 +265,7 @@ def lists(alice, first, rule_id):
         "<id:load_id>": LOAD,
         "<id:budget_id>": BUDGET,
         "<id:receiver_id>": RECEIVER,
+        "<int:membership_id>": str(Membership.objects.filter(organisation=alice.organisation).first().pk),
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
     }
     for method, text in endpoints():
