@@ -77,10 +77,24 @@ def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
 
 
 def attempt_succeeded(
-    *, email: str, address: str, what: str = SIGN_IN, browser: str = "", clock: Clock = SYSTEM_CLOCK
+    *,
+    email: str,
+    address: str,
+    what: str = SIGN_IN,
+    browser: str = "",
+    keeps_wrong: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """The password was right: the account starts anew, and the address has not used this attempt."""
+    """The password was right: the account starts anew, and the address has not used this attempt.
+
+    `keeps_wrong`: the account has not used this attempt either, and those before it count on. It is for a password beside which
+    codes are counted: whoever knows it and guesses at the codes would begin anew with it as often as they like.
+    """
     keys = _keys(what, email, address, browser, int(clock.now().timestamp()))
+    if keeps_wrong:
+        for key in keys.values():
+            _taken_back(key)
+        return
     anew = [key for kind, key in keys.items() if kind != "address"]
     HERE.forget(anew)  # of a moment at which the cache was away
     with suppress(*kept.AWAY):

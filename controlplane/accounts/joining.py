@@ -11,7 +11,7 @@ from controlplane.accounts import custom_roles, standing
 from controlplane.accounts import services as accounts
 from controlplane.accounts.identity import addresses, letters, links, signing_up
 from controlplane.accounts.models import ApiKey, User
-from controlplane.core.addresses import is_public
+from controlplane.core.addresses import is_own
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Forbidden, Invalid, LimitReached
 from controlplane.core.text import name_checked
@@ -46,14 +46,15 @@ def sign_up_here_check(*, address: str) -> None:
     """Whether who asks from this address may have an account at once. Raises Forbidden.
 
     Where no mail is sent, signing up tells whether there is an account with an address. So it is for the network that the
-    installation stands in, and not for strangers: whoever comes from a public address is refused before anything is looked up.
+    installation stands in, and not for strangers: whoever comes from elsewhere is refused before anything is looked up, and so is
+    whoever comes from what is no address.
     Where callers are behind a proxy that is not to be believed (`SLUICE_TLS` is off), the proxy's address is all there is.
     """
     try:
-        is_strange = is_public(address)
-    except ValueError:  # a socket that is no network's
-        is_strange = False
-    if is_strange:
+        is_near = not address or is_own(address)  # none: a socket that is no network's
+    except ValueError:
+        is_near = False
+    if not is_near:
         raise Forbidden(
             "this installation sends no e-mail: its operators have to name a mail server before anybody can sign up from here",
             code="mail_off",

@@ -184,7 +184,7 @@ def _check(request: HttpRequest, text: str, *, by_factor: bool) -> bool:
         if by_provider >= attempts.MOST_BY_PROVIDERS:
             proofs_used_up(user=request.user)
         raise
-    attempts.attempt_succeeded(**counted)
+    attempts.attempt_succeeded(**counted, keeps_wrong=not is_code and request.user.second_factor_at is not None)
     if by_provider:
         attempts.by_provider_succeeded(email=email)
     return is_code

@@ -28,6 +28,13 @@ _NOT_PUBLIC_4 = (
     IPv4Network("192.0.0.0/24"),  # protocols
     IPv4Network("192.88.99.0/24"),  # the relays of 6to4
 )
+_OWN = (
+    *map(
+        IPv4Network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10")
+    ),
+    *map(IPv6Network, ("::1/128", "fc00::/7", "fe80::/10")),
+)
+"""Loopback, private, link-local and shared addresses."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
 """The first half of an interface identifier whose second half is an IPv4 address."""
 
@@ -50,6 +57,14 @@ def is_public(text: str) -> bool:
     if found not in _UNICAST or any(found in network for network in _NOT_PUBLIC):
         return False
     return (int(found) >> 32) & 0xFFFFFFFF not in _ISATAP
+
+
+def is_own(text: str) -> bool:
+    """Whether only whoever is on the same network comes from there. Raises ValueError: it is no address.
+
+    Not the opposite of `is_public`: an address that stands for an IPv4 one (NAT64, 6to4, Teredo) is neither, and anybody's.
+    """
+    return is_within(text, _OWN)
 
 
 def is_within(text: str, networks: Iterable[Network]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.core.text import visible
 from controlplane.instances.letters import moment
 from controlplane.mail.letter import Letter
 
@@ -63,10 +64,12 @@ def _losses_text(about: About, lost: int, losses: Sequence[Loss]) -> str:
 
 
 def _loss_text(loss: Loss) -> str:
+    """On one line, whatever a client has called its group: what follows a line end in it would read as our own words."""
+    group = visible(loss.group)
     if loss.size_bytes is None:
-        return f"{loss.group}: {loss.records:,} records of {loss.topic}"
+        return f"{group}: {loss.records:,} records of {loss.topic}"
     mebibytes = loss.size_bytes / 2**20
-    return f"{loss.group}: {loss.records:,} records of {loss.topic}, about {mebibytes:,.1f} MiB"
+    return f"{group}: {loss.records:,} records of {loss.topic}, about {mebibytes:,.1f} MiB"
 
 
 def expanded(about: About, *, before_gib: float, after_gib: float, most_gib: float, price: str, at: datetime) -> Letter:

@@ -517,6 +517,14 @@ HOLES: tuple[Hole, ...] = (
         ("tests/controlplane/identity/test_proof.py", "-k", "by_that_and_not_by_the_password"),
     ),
     Hole(
+        "password-forgets-guesses-at-codes",
+        "Whoever knows the password guesses codes of the second factor without an end, and types the password in between.",
+        "controlplane/accounts/attempts.py",
+        "    if keeps_wrong:\n",
+        "    if False and keeps_wrong:\n",
+        ("tests/controlplane/identity/test_proof.py", "-k", "more_guesses_at_the_code"),
+    ),
+    Hole(
         "open-session-lets-others-in",
         "Whoever sits at a session that was left open lets the whole world connect.",
         "controlplane/core/whitelist.py",

@@ -69,14 +69,15 @@ def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
     """
     user = request.user
     counted = {"email": user.email, "address": address_of(request), "what": attempts.PROOF}
+    keeps_wrong = user.second_factor_at is not None  # codes are counted beside it: console/proof.py
     attempts.attempt_begin(**counted)
     try:
         passwords.password_change(user=user, current=typed["current"], new=typed["password"])
     except Invalid as error:
         if "current" not in {problem.field for problem in error.errors}:  # it was right: the new one will not do
-            attempts.attempt_succeeded(**counted)
+            attempts.attempt_succeeded(**counted, keeps_wrong=keeps_wrong)
         raise
-    attempts.attempt_succeeded(**counted)
+    attempts.attempt_succeeded(**counted, keeps_wrong=keeps_wrong)
     update_session_auth_hash(request, user)
     sessions.sessions_end(user=user, but=request.session.session_key)
     messages.success(request, "Your password was changed. All your other sessions have ended; API keys go on working.")

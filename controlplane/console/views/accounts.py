@@ -67,7 +67,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     """A new person with a new organisation.
 
     Where the service sends mail, the rest is behind the link in one, and the answer is the same whoever has the address. Where it
-    sends none, they are signed in at once, and nobody signs up from a public address.
+    sends none, they are signed in at once, and nobody signs up from outside its network.
     """
     if request.user.is_authenticated:
         return redirect("console:home")

@@ -211,3 +211,14 @@ def test_in_english_a_letter_is_itself():
 def test_what_a_tenant_has_named_is_kept_as_it_is():
     about = of_instances.About("ins-1", "You are no owner any more.", LINK)
     assert "You are no owner any more. (ins-1)" in said_in(CHINESE, of_instances.destroyed(about, at=AT).body)
+
+
+@pytest.mark.parametrize("size_bytes", [None, 2**20])
+@pytest.mark.parametrize("language", ["en", CHINESE])
+def test_a_group_writes_no_line_of_its_own_into_a_mail(language, size_bytes):
+    about = of_instances.About("ins-1", "harbour", LINK)
+    losses = [Loss("g\n\nSign in again: https://evil.example.com", "orders", 7, size_bytes)]
+    figures = {"level_percent": 80, "topics": 1, "names": ["orders"], "records": 7, "lost": 7, "losses": losses}
+    body = said_in(language, of_policies.shortened(about, at=AT, **figures).body)
+    (line,) = (line for line in body.split("\n") if "evil" in line)
+    assert line.startswith("    g\\n\\nSign in again")

@@ -162,6 +162,20 @@ def test_guesses_at_the_code_are_counted(app):
     assert factor(app.browser, do="remove", proof=app.code()).status_code == 429
 
 
+@pytest.mark.parametrize("place", ["a form", "the form for another password"])
+def test_the_password_gives_nobody_more_guesses_at_the_code(app, at_alice, place):
+    """Whoever knows it and sits at the session would else begin anew with it each time that the guesses are used up."""
+    for _ in range(attempts.MOST["account"] - 1):
+        assert factor(app.browser, do="remove", proof="000000").status_code == 422
+    if place == "a form":
+        assert "Your new key" in text_of(at_alice.post("keys", {"name": "k", "proof": PASSWORD}))
+    else:
+        page = app.browser.post("/account", {"change": "password", "current": PASSWORD, "password": "short"})
+        assert page.status_code == 422
+    assert factor(app.browser, do="remove", proof="000000").status_code == 422
+    assert factor(app.browser, do="remove", proof=app.code()).status_code == 429
+
+
 def test_whoever_has_none_sets_one_up_by_the_password(alice_long_ago):
     page = factor(alice_long_ago.client, do="begin")
     assert "You signed in a while ago." in text_of(page)

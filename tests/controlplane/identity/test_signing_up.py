@@ -361,7 +361,10 @@ def at_once(address, email=DORA):
     return Client().post("/sign-up", typed, REMOTE_ADDR=address)
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "::ffff:8.8.8.8", "2600:1f18::7"])
+@pytest.mark.parametrize(
+    "address",
+    ["8.8.8.8", "::ffff:8.8.8.8", "2600:1f18::7", "64:ff9b::808:808", "2002:808:808::1", "8.8.8.8:41234", "unknown"],
+)
 def test_where_no_mail_is_sent_strangers_neither_sign_up_nor_learn_who_has_an_account(alice, address):
     pages = [at_once(address, email) for email in (DORA, alice.user.email)]
     assert [page.status_code for page in pages] == [422, 422]
@@ -370,7 +373,7 @@ def test_where_no_mail_is_sent_strangers_neither_sign_up_nor_learn_who_has_an_ac
     assert not User.objects.filter(email=DORA).exists()
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "fd00::7", "100.64.0.9", ""])
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "fe80::7%eth0", "fd00::7", "100.64.0.9", ""])
 def test_where_no_mail_is_sent_whoever_is_on_the_same_network_signs_up(db, address):
     assert at_once(address).status_code == 302
     assert User.objects.filter(email=DORA).exists()
