@@ -507,7 +507,9 @@ def test_the_code_of_the_new_address_never_goes_to_the_old_one(alice, url, mail)
     before = Delivery.objects.unscoped(ROWS).filter(address="bob@example.com")
     before.update(state="waiting")  # as if it had been written a moment after the address was another
     outbox.send_due()
-    assert [each["To"] for each in mail.mails] == ["carol@example.com"], "the old address holds up no code of the new one"
+    assert [each["To"] for each in mail.mails] == ["carol@example.com"], (
+        "the old address holds up no code of the new one"
+    )
     assert (before.get().state, before.get().error) == ("failed", "the receiver has another address")
 
 
