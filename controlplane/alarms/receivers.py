@@ -263,11 +263,15 @@ def _name_checked(name: str, others: QuerySet[Receiver]) -> str:
 
 def _move(receiver: Receiver, address: str, now: datetime) -> None:
     """It is the caller's to save. Raises Unavailable."""
+    waiting = Delivery.objects.for_organisation(receiver.organisation).filter(
+        receiver=receiver, state=DeliveryState.WAITING
+    )
     if receiver.kind == ReceiverKind.WEBHOOK:
         secrets.address_sealed(receiver, address)  # messages that wait go there: they ask when they are sent
+        # Pauses were of the address before. What a worker may be sending now stays his.
+        waiting.filter(next_attempt_at__gt=now + timedelta(seconds=outbox.CLAIM_S)).update(next_attempt_at=now)
         return
-    waiting = Delivery.objects.for_organisation(receiver.organisation).filter(receiver=receiver)
-    waiting.filter(state=DeliveryState.WAITING).update(state=DeliveryState.FAILED, error=outbox.MOVED, ended_at=now)
+    waiting.update(state=DeliveryState.FAILED, error=outbox.MOVED, ended_at=now)
     receiver.address = address
     _code_drawn(receiver)
 

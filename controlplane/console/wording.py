@@ -32,6 +32,8 @@ NAMES = (
     "It could not be renewed: under the plan of its organisation nothing is paid in advance.",
     "It could not be renewed: its organisation has chosen to pay in another currency from the next month on.",
     *("there", "not there", "at least", "at most", "Another browser", "a member", "{number} members"),
+    # Why a message to a receiver was given up.
+    *("the receiver has another address", "the address is confirmed", "the instance was deleted"),
     *("{leaders} leader", "{leaders} leaders"),
     *("{number} partition has no leader", "{number} partitions have no leader"),
     *("{number} partition is under-replicated", "{number} partitions are under-replicated"),

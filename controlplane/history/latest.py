@@ -20,7 +20,7 @@ from django.db.models import F, OuterRef, Q, Subquery
 
 from controlplane.groups.earlier import Earlier
 from controlplane.groups.rounds import MOST_GROUPS
-from controlplane.history.lag.rows import GONE_AFTER_S, age_s, digest_of
+from controlplane.history.lag.rows import GONE_AFTER_S, RUN_S, age_s, digest_of
 from controlplane.history.metrics import MEASURED, SET, WAITED
 from controlplane.history.models import LagGroup, LagMinutes, Sample
 from controlplane.history.requests.figures import values_of
@@ -174,7 +174,9 @@ def doubts_get(names: Sequence[str], now_s: int) -> dict[str, Doubts]:
         return {}
     this = floor(now_s, MINUTES.step_s)
     minutes = LagMinutes.objects.filter(group=OuterRef("pk"), at__lte=now_s).order_by("-at")
-    of_hour = minutes.filter(until__gte=this - GONE_AFTER_S)
+    # By where rows begin as well: of a group whose bytes were never known, all of its 15 days would be read otherwise.
+    since = this - GONE_AFTER_S
+    of_hour = minutes.filter(at__gte=since - RUN_S[MINUTES], until__gte=since)
     groups = _there(instance__in=names).annotate(
         last_at=Subquery(minutes.values("at")[:1]),
         last_until=Subquery(minutes.values("until")[:1]),

@@ -204,6 +204,9 @@ def _in_order(group: Sequence[_Prepared], timestamp: int) -> list[tuple[_Prepare
     done: list[tuple[_Prepared, str]] = []
     problem = ""
     for prepared in group:
+        if prepared.problem == MOVED:  # says nothing of the address that the others go to
+            done.append((prepared, MOVED))
+            continue
         problem = problem or _attempt(prepared, timestamp)
         done.append((prepared, problem))
     return done
@@ -271,11 +274,12 @@ def _record(prepared: _Prepared, problem: str, clock: Clock) -> None:
         mine.update(state=DeliveryState.SENT, error="", ended_at=now)
         return
     error = problem[:LONGEST_ERROR]
-    if delivery.receiver_id is None:
+    if delivery.receiver_id is None or problem == MOVED:
         mine.update(state=DeliveryState.FAILED, error=error, ended_at=now)
         return
     later = now + timedelta(seconds=pause_s(delivery.attempts))
-    mine.update(error=error, next_attempt_at=later)
+    if not mine.update(error=error, next_attempt_at=later):
+        return  # given up meanwhile, as where the address is another: the code for the new one does not wait for the old one
     # Those of the same receiver wait along, each with the reason, until one of them gets through.
     others = rows.filter(receiver=delivery.receiver_id, state=DeliveryState.WAITING, next_attempt_at__lt=later)
     others.filter(attempts=0).update(error=error, next_attempt_at=later)

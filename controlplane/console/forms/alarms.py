@@ -255,7 +255,7 @@ class ReceiverForm(ConsoleForm):
         ]
 
 
-class ReceiverChangeForm(ConsoleForm):
+class ReceiverChangeForm(GuardedForm):
     """Another name or address of one that there is."""
 
     refusals: ClassVar = {"email_off": "address", "receiver_exists": "name", "too_many_codes": "address"}
@@ -264,11 +264,12 @@ class ReceiverChangeForm(ConsoleForm):
     address = forms.CharField(label="Address", max_length=LONGEST_URL, widget=_plain())
 
     def __init__(self, data: Any = None, *, receiver: Receiver) -> None:
-        super().__init__(data, initial={"name": receiver.name, "address": receiver.full_address})
+        now = {"name": receiver.name, "address": receiver.full_address}
+        super().__init__(data, now=now, initial=now)
 
     def changes(self) -> dict[str, str]:
-        """What is different from what the receiver has; empty: nothing."""
-        return {name: self.cleaned_data[name] for name in self.changed_data}
+        """What whoever saves has changed, and is not so already; empty: nothing."""
+        return self.changed({name: self.cleaned_data[name] for name in ("name", "address")})
 
 
 class CodeForm(ConsoleForm):

@@ -19,6 +19,8 @@ from controlplane.instances.selectors import instance_get
 from controlplane.mail import sender
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
@@ -81,12 +83,10 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: s
         change = ReceiverChangeForm(request.POST, receiver=row)
         if change.is_valid():
             try:
-                changed = _changed(caller, instance.id, row, change)
+                _change(request, caller, row, change.changes())
             except SluiceError as error:
                 change.refuse(error)
             else:
-                said = "The receiver was changed." if changed.is_confirmed else f"A code was sent to {changed.address}."
-                messages.success(request, said)
                 return redirect("console:receiver", caller.organisation.id, instance.id, row.pk)
     elif request.method == "POST":
         form = CodeForm(request.POST)
@@ -113,12 +113,16 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, receiver_id: s
     return render(request, "console/receiver.html", context, status=422 if form.errors or change.errors else 200)
 
 
-def _changed(caller: Caller, instance_id: str, row: Receiver, form: ReceiverChangeForm) -> Receiver:
-    """Saved as it was it stays as it is. Raises SluiceError."""
-    changes = form.changes()
+def _change(request: HttpRequest, caller: Caller, row: Receiver, changes: Mapping[str, str]) -> None:
+    """Saved as it was it stays as it is; what was done is said. Raises SluiceError."""
     if not changes:
-        return row
-    return receivers.receiver_update(**caller.place(instance_id), receiver_id=row.pk, changes=changes)
+        messages.info(request, "Nothing was changed.")
+        return
+    changed = receivers.receiver_update(**caller.place(row.instance_id), receiver_id=row.pk, changes=changes)
+    if "address" in changes and not changed.is_confirmed:
+        messages.success(request, f"A code was sent to {changed.address}.")
+    else:
+        messages.success(request, "The receiver was changed.")
 
 
 @require_POST

@@ -216,6 +216,26 @@ def test_a_receiver_is_given_another_name_and_address(at_alice, at_viewer, at, i
     assert "Save changes" not in text_of(at_viewer.get(place))
 
 
+def test_a_page_that_was_open_takes_back_no_address_that_others_have_changed(at_alice, at, instance):
+    row = receiver_row(instance)
+    place = f"{at}/receivers/{row.pk}"
+    opened = {"change": "", "address": row.full_address, **shown_by(at_alice.get(place))}
+    at_alice.post(place, {"change": "", "name": row.name, "address": "https://hooks.example.com/mended"})
+    assert "The receiver was changed" in text_of(at_alice.post(place, {**opened, "name": "on call"}, follow=True))
+    row.refresh_from_db()
+    assert (row.name, row.full_address) == ("on call", "https://hooks.example.com/mended")
+    assert "Nothing was changed" in text_of(at_alice.post(place, {**opened, "name": "pager"}, follow=True))
+
+
+def test_a_code_is_said_to_be_sent_only_where_it_is(at_alice, at, instance, mailing):
+    row = receiver_row(instance, kind="email", address="bob@example.com")
+    place, form = f"{at}/receivers/{row.pk}", {"change": "", "address": "carol@example.com"}
+    at_alice.post(place, {**form, "name": "pager"}, follow=True)
+    page = text_of(at_alice.post(place, {**form, "name": "on call"}, follow=True))
+    assert "The receiver was changed" in page
+    assert "A code was sent" not in page
+
+
 def test_another_email_address_is_sent_a_code(at_alice, at, instance, mailing):
     row = receiver_row(instance, kind="email", address="bob@example.com")
     form = {"change": "", "name": "pager", "address": "carol@example.com"}
