@@ -246,7 +246,9 @@ class Workload:
         settled = self.manager.checkpoints.settle()
 
         def on_disk(_: Future) -> None:
-            if promise.is_alive and promise.start >= offset:  # neither cut nor reset since
+            cut_at = promise.leaving_from  # from its mark on the start is not believed, as if the cut had been made
+            is_cut = cut_at is not None and cut_at < offset
+            if promise.is_alive and promise.start >= offset and not is_cut:  # nor reset since
                 promise.settled_start = max(promise.settled_start, offset)
 
         settled.then(on_disk)

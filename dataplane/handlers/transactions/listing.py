@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.records.steps import Steps
 
-_ID_US, _NAME_US, _PARTITION_US, _TOPIC_US, _PATTERN_US = 12, 2, 1, 10, 3
+_ID_US, _NAME_US, _PARTITION_US, _TOPIC_US = 12, 2, 1, 10
 _STATES = {state.value: state for state in TransactionState}
 
 
@@ -131,9 +131,10 @@ def handle_list_transactions(ctx: RequestContext, request: ListTransactionsReque
         ):
             continue
         if pattern is not None:
-            if pace.over(_PATTERN_US):
+            name = ctx.session.names.transactional_id_out(transaction.transactional_id)
+            if pace.over(patterns.cost_us(pattern, name)):
                 yield None
-            if not pattern.fullmatch(ctx.session.names.transactional_id_out(transaction.transactional_id)):
+            if not pattern.fullmatch(name):
                 continue
         if pace.over(_TOPIC_US):
             yield None

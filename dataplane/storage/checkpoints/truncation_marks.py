@@ -11,6 +11,10 @@ and after a start that follows no orderly stop the checkpoints' offsets count on
 checkpoint, which knows of the cut, removes the marks that it knows of. A cut above both offsets (nearly all are) writes
 none.
 
+Where the power goes after the mark and before the cut, a log that was to be cut below its start is whole again, and what was
+deleted in the segment where it began is there again: nothing says whether that is old or was written since. Only a follower whose
+leader was elected uncleanly cuts there. It asks that leader before it goes on, cuts again, and takes the start from it.
+
 A checkpoint may still be on its way when a log is deleted and one of the same name is made. What it says is of the former
 log, and it removes the former's marks: so no mark of the new one has a number that a former one's had.
 """

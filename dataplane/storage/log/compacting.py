@@ -44,9 +44,11 @@ def replace_segments(log: Log, new: NewSegment) -> bool:
         return False
     if old[-1] is log.active or any(segment.is_being_saved() for segment in old):
         return False
+    if any(segment.void_saves() for segment in old):  # a thread has begun since; from here on none does
+        return False
     try:
         for segment in old:
-            segment.remove_indexes()  # and what is about to save them, in the background, does not
+            segment.remove_indexes()
         bases = [segment.base_offset for segment in old]
         doomed = swap_in(files, log.directory, new.base_offset, bases, recovery.DELETED, has_aborted=new.has_aborted)
     except OSError as error:

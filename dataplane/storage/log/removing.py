@@ -28,8 +28,11 @@ def set_start_offset(log: Log, offset: int) -> None:
 
 
 def is_due(log: Log, now_ms: int) -> bool:
-    """Whether retention would remove anything, if nothing of the log had to be kept for its readers' sake."""
-    return _segments_to_delete(log, now_ms, log.end_offset) > 0
+    """Whether retention would remove anything, if nothing of the log had to be kept for its readers' sake.
+
+    The first segment says so. Behind one that an open transaction keeps there may be thousands, whose times are in their files.
+    """
+    return _segments_to_delete(log, log.segments[:2], now_ms, log.end_offset) > 0
 
 
 def apply_retention(log: Log, now_ms: int, limit: int) -> int:
@@ -37,7 +40,7 @@ def apply_retention(log: Log, now_ms: int, limit: int) -> int:
 
     Returns the bytes freed. Raises LogFailedError.
     """
-    count = _segments_to_delete(log, now_ms, limit)
+    count = _segments_to_delete(log, log.segments, now_ms, limit)
     if count == len(log.segments):
         rolling.roll(log, log.end_offset)
     if count == 0:
@@ -48,10 +51,11 @@ def apply_retention(log: Log, now_ms: int, limit: int) -> int:
     return before - log.size_bytes
 
 
-def _segments_to_delete(log: Log, now_ms: int, limit: int) -> int:
+def _segments_to_delete(log: Log, oldest: list[Segment], now_ms: int, limit: int) -> int:
+    """How many of the oldest segments of a log, or of all, may go."""
     last_segment_too = limit >= log.end_offset and not log.is_staging
     return retention.segments_to_delete(
-        log.segments, log.config, now_ms, limit, log.size_bytes, last_segment_too=last_segment_too
+        oldest, log.config, now_ms, limit, log.size_bytes, last_segment_too=last_segment_too
     )
 
 

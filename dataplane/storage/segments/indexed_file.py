@@ -311,6 +311,14 @@ class IndexedFile(BatchFile):
         """Whether some thread of the background is writing an index."""
         return self._saves is not None and self._saves.is_busy()
 
+    def void_saves(self) -> bool:
+        """Whoever is about to write its indexes does not. Whether some thread is at it, which removes what it has written."""
+        if self._saves is None:
+            return False
+        self._saves.void += 1  # first: see `Saves.drop`
+        self.index_not_saved()
+        return self.is_being_saved()
+
     def index_not_saved(self) -> None:
         """The files could not be written."""
         self._saved_size = -1

@@ -93,19 +93,19 @@ class Saves:
     def settle(self, void: int, sync_names: Callable[[], None]) -> None:
         """What was removed up to then is gone from the disk. For the background. Raises OSError.
 
-        What is being written is waited for: it may be out of date, and is removed only when it has been written.
+        What is being written is waited for: it may be out of date, and is removed only when it has been written. Also of a
+        segment that has left its log since: whoever asked takes the log for settled, and its file may come back as well.
         """
-
-        def work() -> None:
-            self._wait_for_before()
-            sync_names()
-            self.void_on_disk = max(self.void_on_disk, void)
-
-        self._presence.run(work)
+        self.wait()
+        sync_names()
+        self.void_on_disk = max(self.void_on_disk, void)
 
     def wait(self) -> None:
-        """Until what is being written is. For the background."""
+        """Until what is being written under the name is. For the background."""
         self._presence.run(lambda: None)
+        before = self._before  # another thread may be done with it
+        if before is not None:
+            before.wait()
 
     def _wait_for_before(self) -> None:
         if self._before is not None:

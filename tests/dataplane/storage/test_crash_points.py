@@ -32,6 +32,7 @@ def test_at_every_point_what_was_promised_is_there_and_nothing_else(seed):
         pytest.param(8, (584, 689, 747), id="damaged time indexes hid records"),
         pytest.param(16, (973, 991, 1009), id="a late checkpoint took the mark of a new log of the same name"),
         pytest.param(203, (414, 423, 513), id="a late snapshot of producers came to a new log of the same name"),
+        pytest.param(42, (88,), id="a deletion was acknowledged between the mark of a cut below it and the cut"),
         pytest.param(3326532, (1588,), id="what was cut before a kill came back after a power cut"),
     ],
 )

@@ -111,6 +111,24 @@ def test_what_is_out_of_date_is_gone_from_the_disk_only_when_what_was_being_writ
     assert (done, saves.void_on_disk) == (["index", "synced"], saves.void)
 
 
+@pytest.mark.parametrize("of", ["the segment", "one of its name that was cut off"])
+def test_what_is_out_of_date_is_gone_from_the_disk_though_its_segment_has_left_the_log_since(tmp_path, of):
+    """The recovery point moves by it, and by a power cut the segment may be back, with what is out of date."""
+    saves, slow, done = Saves(), Slow(tmp_path), []
+    older = in_thread(saves.saver([("index", b"older")], slow.write, done.append))
+    assert slow.has_begun.wait(WAIT_S)
+    saves.void += 1
+    left = saves if of == "the segment" else Saves(saves)
+    void = left.void
+    left.drop(waits=False)
+    settling = in_thread(lambda: left.settle(void, lambda: done.append("synced")))
+    settling.join(0.05)
+    slow.may_end.set()
+    for thread in (older, settling):
+        thread.join(WAIT_S)
+    assert done == ["index", "synced"]
+
+
 def test_a_log_that_is_closed_waits_for_the_indexes_that_are_being_written(tmp_path):
     """Otherwise both write the same file beside, and the log fails when one finds it gone."""
     files = SystemFiles()

@@ -15,6 +15,7 @@ from dataplane.storage.config import LogConfig
 from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import compacting, cutting, removing
 from dataplane.storage.manager import LogManager
+from dataplane.storage.segments.segment import Segment
 from tests.crashpoints.workload import StoppedClock
 from tests.dataplane.storage.support import append
 from tests.support.memory_files import ImmediateBackground
@@ -223,3 +224,34 @@ def test_one_of_which_an_index_is_being_written_is_not_compacted_now(of_many_seg
     new = NewSegment(first.base_offset, replaced, first.size, second.base_offset, -1, 0)
     assert not compacting.replace_segments(world.log, new)
     assert (world.log.failed, world.log.segments[0] is first) == (False, True)
+
+
+def test_nor_is_one_of_which_a_thread_begins_to_write_one_in_between(of_many_segments, monkeypatch):
+    """Its index is not lost: it is to be written again."""
+    world = of_many_segments
+    first, second = world.log.segments[:2]
+    assert first.index.entries() >= 0  # in memory
+    save, is_being_saved, looks = first.index_saver(), Segment.is_being_saved, []
+
+    def begins_after_the_look(segment):
+        found = is_being_saved(segment)
+        if not looks:
+            world.at(save)
+        looks.append(segment)
+        return found
+
+    monkeypatch.setattr(Segment, "is_being_saved", begins_after_the_look)
+    replaced = (OldSegment(first.base_offset, first.size, second.base_offset),)
+    new = NewSegment(first.base_offset, replaced, first.size, second.base_offset, -1, 0)
+    assert not compacting.replace_segments(world.log, new)
+    world.end()
+    assert (world.log.failed, world.log.segments[0] is first) == (False, True)
+    assert f"{first.base_offset:020d}.index" not in world.names()
+    assert first.has_unsaved_index()
+
+
+def test_what_is_about_to_be_written_of_one_that_is_compacted_is_not(of_many_segments):
+    world = of_many_segments
+    save = world.log.segments[0].index_saver()
+    assert not world.log.segments[0].void_saves()
+    assert not save()

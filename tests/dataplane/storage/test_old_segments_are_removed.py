@@ -5,6 +5,7 @@ import pytest
 from dataplane.records.batch import Record, build_batch, read_header
 from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned
 from dataplane.storage.log import LogConfig, OffsetOutOfRangeError, appending, closing, reading, removing, rolling
+from dataplane.storage.segments.segment import Segment
 from tests.dataplane.storage.support import DIRECTORY, append, new_files, open_log, records_in, stage
 from tests.support.memory_files import ImmediateBackground
 
@@ -106,6 +107,19 @@ def test_nothing_from_the_limit_on_goes():
     removing.apply_retention(log, now_ms=10**9, limit=5)
     assert log.start_offset == 4
     assert log_files(files) == [4, 6, 8]
+
+
+def test_whether_anything_is_due_is_told_by_the_oldest_segment_alone(monkeypatch):
+    """A transaction that hangs may keep thousands, and every round asks."""
+    _, log = filled(retention_ms=5_000)
+    asked = []
+    youngest_ms = Segment.youngest_ms
+    monkeypatch.setattr(Segment, "youngest_ms", lambda segment: asked.append(segment) or youngest_ms(segment))
+    assert not removing.is_due(log, now_ms=6_000)
+    assert removing.is_due(log, now_ms=6_001)
+    assert removing.is_due(log, now_ms=10**9)
+    assert {segment.base_offset for segment in asked} <= {0, 2}
+    assert removing.apply_retention(log, now_ms=10**9, limit=0) == 0
 
 
 def test_for_ever_is_for_ever():
