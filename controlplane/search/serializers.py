@@ -54,7 +54,8 @@ class SearchKindSerializer(serializers.Serializer[Any]):
     found = serializers.SerializerMethodField(help_text="how many of `items` are of it")
     has_more = serializers.BooleanField(help_text="whether there are others, beyond `limit`")
     is_partial = serializers.BooleanField(
-        help_text="not everything was looked at: a cluster is away, or users and ACLs of many instances or by one letter"
+        help_text="not everything was looked at: a cluster is away, or users, ACLs and throttle rules of many instances or by "
+        "one letter"
     )
     seen_within_s = serializers.IntegerField(
         source="kind.seen_within_s",
