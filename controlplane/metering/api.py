@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
-    from controlplane.metering.models import Cap, Difference, Loss, Reconciliation
+    from controlplane.metering.models import Difference, Loss, Reconciliation
 
 TAGS = ["usage"]
 RANGE = [
@@ -194,12 +194,7 @@ class UsageCapsApi(APIView):
     @extend_schema(responses=UsageCapPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
     def get(self, request: Request) -> Response:
         """Counters that operators have ruled out beyond some value, since they cannot be true; the newest first."""
-        rows = selectors.caps()
-
-        def fetch(after: Any, limit: int) -> list[Cap]:
-            return list(rows[:limit] if after is None else rows.filter(pk__lt=after[0])[:limit])
-
-        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.pk,), shape=(int,))
+        page, following = pagination.newest_page(request, selectors.caps(), moment="set_at", key=int)
         items = cast("list[Any]", UsageCapSerializer(page, many=True).data)  # a list, with many=True
         return Response(pagination.body(items, following))
 

@@ -618,8 +618,8 @@ def caps_set(most: int = 100) -> QuerySet[Cap]:
 
 
 def caps() -> QuerySet[Cap]:
-    """All that operators have ruled out, the newest first."""
-    return Cap.objects.order_by("-pk")
+    """All that operators have ruled out."""
+    return Cap.objects.all()
 
 
 def cap_get(*, instance_id: str, boot: str, topic: str) -> Cap:

@@ -46,10 +46,11 @@ def usage_cap(
         raise Invalid.field("reason", "must say why")
     of_it = Cap.objects.filter(instance=instance_id, boot=boot, topic=topic)
     before = of_it.values(*COUNTERS).first() or dict.fromkeys(COUNTERS)
+    after = {**dict.fromkeys(COUNTERS), **caps}  # a cap that is left out is no more: that is on record, too
     # The row first: on PostgreSQL it waits for a batch that has read the caps, and makes the next one wait for us.
     Cap.objects.update_or_create(
         instance=instance_id, boot=boot, topic=topic,
-        defaults={**dict.fromkeys(COUNTERS), **caps, "reason": reason, "set_at": clock.now(), "set_by": actor},
+        defaults={**after, "reason": reason, "set_at": clock.now(), "set_by": actor},
     )  # fmt: skip
     lowered: set[int] = set()
     for name, most in caps.items():
@@ -57,6 +58,6 @@ def usage_cap(
             higher = rows.filter(**{f"{column}__gt": most})
             lowered.update(higher.values_list("pk", flat=True))
             higher.update(**{column: most})
-    detail = {"boot": boot, "topic": topic, **audit.changed(before, caps), "reason": reason}
+    detail = {"boot": boot, "topic": topic, **audit.changed(before, after), "reason": reason}
     audit.record_about(instance, actor, "usage.cap", detail, clock)
     return len(lowered)

@@ -24,13 +24,15 @@ Item = TypeVar("Item")
 
 LONGEST = 100
 """Characters of a text."""
+MOST_WORDS = 12
+"""Of a text: each is asked of the database in some twenty ways, for every kind. Fifty letters made half a megabyte of SQL."""
 EXACT, PREFIX, WORD, WITHIN = range(4)
 FIELD = "q"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A text, in small letters, and its words. No words: everything fits."""
+    """A text, in small letters, and its words, MOST_WORDS at most. No words: everything fits."""
 
     whole: str
     words: tuple[str, ...]
@@ -38,8 +40,8 @@ class Wanted:
 
     @classmethod
     def of(cls, text: str) -> Wanted:
-        """Of any text."""
-        words = tuple(dict.fromkeys(text.lower().split()))
+        """Of any text; words behind the MOST_WORDS first ones are cut off."""
+        words = _words(text)[:MOST_WORDS]
         begins = tuple(re.compile(rf"(?<![^\W_]){re.escape(word)}") for word in words)
         return cls(" ".join(text.lower().split()), words, begins)
 
@@ -58,10 +60,17 @@ class Wanted:
         return WORD if all(begin.search(lower) for begin in self.begins) else WITHIN
 
 
+def _words(text: str) -> tuple[str, ...]:
+    """In small letters, each once."""
+    return tuple(dict.fromkeys(text.lower().split()))
+
+
 def asked(text: str) -> Wanted:
     """What somebody typed. Raises Invalid beside `q`: for nothing, for too much, and for what no name has."""
     if len(text) > LONGEST:
         raise Invalid.field(FIELD, f"must have at most {LONGEST} characters")
+    if len(_words(text)) > MOST_WORDS:
+        raise Invalid.field(FIELD, f"must have at most {MOST_WORDS} words")
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
         raise Invalid.field(FIELD, "must contain no control characters")
     if not text.strip():

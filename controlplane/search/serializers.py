@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.serializers import QueryIntegerField, StrictSerializer
 from controlplane.search.kinds import KINDS
-from controlplane.search.matching import LONGEST
+from controlplane.search.matching import LONGEST, MOST_WORDS
 from controlplane.search.selectors import MOST, OF_EACH
 
 KIND_CHOICES = [(kind.name, kind.title) for kind in KINDS]
@@ -20,7 +20,8 @@ class SearchQuerySerializer(StrictSerializer):
     q = serializers.CharField(
         max_length=LONGEST,
         trim_whitespace=False,
-        help_text=f"at most {LONGEST} characters; every word of it has to be in what is found, whatever the case",
+        help_text=f"at most {LONGEST} characters and {MOST_WORDS} words; every word of it has to be in what is found, whatever "
+        "the case",
     )
     kind = serializers.ChoiceField(
         KIND_CHOICES, required=False, help_text="of this kind alone; refused where the caller may not look at it"
@@ -54,7 +55,8 @@ class SearchKindSerializer(serializers.Serializer[Any]):
     found = serializers.SerializerMethodField(help_text="how many of `items` are of it")
     has_more = serializers.BooleanField(help_text="whether there are others, beyond `limit`")
     is_partial = serializers.BooleanField(
-        help_text="not everything was looked at: a cluster is away, or users and ACLs of many instances or by one letter"
+        help_text="not everything was looked at: a cluster is away, or users, ACLs and throttle rules of many instances or by "
+        "one letter"
     )
     seen_within_s = serializers.IntegerField(
         source="kind.seen_within_s",

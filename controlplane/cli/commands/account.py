@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 AUDIT = columns("at", "actor", "action", "target", "changed", "address", "key", "request_id")
 FOUND = columns("kind", "name", "where", "id", "instance_id")
 SearchKind = Literal[
-    "instance", "topic", "group", "user", "acl", "route", "address", "alarm", "operation", "invoice", "month", "member",
-    "invitation", "api_key", "access_key",
+    "instance", "topic", "group", "user", "acl", "route", "address", "alarm", "receiver", "throttle_rule", "token_issuer",
+    "lake_load", "operation", "invoice", "credit_note", "budget", "month", "member", "invitation", "role", "service_account",
+    "api_key", "access_key",
 ]  # fmt: skip
 MOST_ITEMS = 50
 CHOOSING = (profiles.URL, profiles.API_KEY)

@@ -19,6 +19,7 @@ from controlplane.cli import commands, options
 from controlplane.cli import operations as ops
 from controlplane.cli.commands import (
     access,
+    account,
     acl,
     alarm,
     bill,
@@ -186,6 +187,7 @@ def of(function, parameter):
         (words(access.Asked), "AccessQuestionOperationEnum"),
         (words(route.Security), "SecurityEnum"),
         (words(route.ClientCertificates), "ClientCertificatesEnum"),
+        (of(account.search, "kind"), "SearchKindEnum"),
         (of(rule.create, "kind"), "KindEnum"),
         (of(group.reset, "to"), "StrategyEnum"),
         (words(alarm.Watch), "AlarmWatchEnum"),

@@ -77,6 +77,15 @@ def test_a_second_cap_takes_the_place_of_the_first(damaged):
     assert Cap.objects.count() == 1
 
 
+def test_a_counter_that_has_no_cap_any_more_is_in_the_audit(damaged):
+    cap(damaged)
+    cap(damaged, caps={"stored_byte_seconds": 55})
+    entry = AuditEntry.objects.for_organisation(damaged.organisation).filter(action="usage.cap").latest("pk")
+    assert entry.detail["produced_bytes"] == {"from": 1_200, "to": None}
+    assert entry.detail["stored_byte_seconds"] == {"from": None, "to": 55}
+    assert "consumed_bytes" not in entry.detail
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -129,6 +138,16 @@ class TestByRest:
         assert operator.api.get(self.URL).json() == {"items": [made.json()], "next": None}
         again = operator.api.post(f"{self.URL}?dry_run=true", body | {"produced_bytes": 900}).json()["changes"]
         assert again["produced_bytes"] == [1_200, 900]
+
+    def test_one_that_was_set_again_is_the_newest_page_by_page(self, operator, damaged):
+        for topic in ("orders", "clicks", "orders"):
+            assert (
+                operator.api.post(self.URL, self.BODY | {"instance_id": damaged.id, "topic": topic}).status_code == 201
+            )
+        first = operator.api.get(f"{self.URL}?limit=1").json()
+        second = operator.api.get(self.URL, {"limit": 1, "cursor": first["next"]}).json()
+        assert [each["topic"] for each in (*first["items"], *second["items"])] == ["orders", "clicks"]
+        assert second["next"] is None
 
     def test_what_names_nothing_is_refused(self, operator, damaged):
         body = self.BODY | {"instance_id": damaged.id}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import Invalid
-from controlplane.search.matching import EXACT, LONGEST, PREFIX, WITHIN, WORD, Best, Wanted, asked
+from controlplane.search.matching import EXACT, LONGEST, MOST_WORDS, PREFIX, WITHIN, WORD, Best, Wanted, asked
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,16 @@ def test_what_no_name_has_is_refused(text):
     with pytest.raises(Invalid) as refusal:
         asked(text)
     assert [each.field for each in refusal.value.errors] == ["q"]
+
+
+def test_so_many_words_are_looked_for_and_what_has_more_is_refused_or_cut_off():
+    words = [f"w{number}" for number in range(MOST_WORDS + 1)]
+    with pytest.raises(Invalid) as refusal:
+        asked(" ".join(words))
+    assert [(each.field, each.detail) for each in refusal.value.errors] == [("q", "must have at most 12 words")]
+    assert asked(" ".join(words[1:])).words == tuple(words[1:])
+    assert asked("w " * 40).words == ("w",), "the same word again costs nothing"
+    assert Wanted.of(" ".join(words)).words == tuple(words[:-1]), "the palette, while somebody types"
 
 
 def test_spaces_around_and_between_make_no_difference():

@@ -27,7 +27,7 @@ from tests.controlplane.token_issuers.rows import token_issuer_row
 
 from .conftest import SEARCH, found, group_row, looked
 
-MORE_OF_READ = {"receiver", "token_issuer", "lake_load", "throttle_rule"}
+MORE_OF_READ = {"receiver", "token_issuer", "throttle_rule"}
 ALL = [
     ("instance", "zebra"),
     ("topic", "zebra-events"),
@@ -294,12 +294,12 @@ def test_a_cluster_that_is_away_hides_what_is_kept_there_and_it_is_said(alice, z
         each for each in ALL if each[0] not in ("topic", "user", "acl")
     ]
     partial = {each["kind"] for each in answer["kinds"] if each["is_partial"]}
-    assert partial == {"topic", "user", "acl"}
+    assert partial == {"topic", "user", "acl", "throttle_rule"}
 
 
 def test_one_letter_finds_no_user_and_it_is_said(alice, zoo):
     kinds = {each["kind"]: each for each in looked(alice.api, "z")["kinds"]}
-    for kind in ("user", "acl"):
+    for kind in ("user", "acl", "throttle_rule"):
         assert (kinds[kind]["found"], kinds[kind]["is_partial"]) == (0, True), kind
     assert not kinds["topic"]["is_partial"]
 
