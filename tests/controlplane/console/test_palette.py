@@ -73,7 +73,9 @@ def test_pages_of_the_instance_where_somebody_is_come_first(at_alice, place):
     one = at_alice.address(f"instances/{place.id}")
     assert hits(at_alice, "topics", instance=place.id)[0] == f"{one}/topics"
     assert hits(at_alice, "quota") == []
-    assert hits(at_alice, "quota", instance=place.id) == [f"{one}/quota"]
+    assert hits(at_alice, "quota", instance=place.id) == [
+        f"{one}/{page}" for page in ("quota", "quota-report", "throttle-rules")
+    ]
 
 
 def test_nothing_of_anothers_is_found(at_charlie, place):
