@@ -61,7 +61,7 @@ def calls():
 def test_the_same_form_twice_buys_one_instance_and_leads_to_it_both_times(at_alice, brokers, opened):
     first, second = (at_alice.post(NEW, opened) for _ in range(2))
     made = instances().get()
-    assert first["Location"] == second["Location"] == at_alice.address(f"instances/{made.id}")
+    assert first["Location"] == second["Location"] == at_alice.address(f"instances/{made.id}/new-topic")
     assert Operation.objects.for_organisation(at_alice.organisation).filter(kind="instance.create").count() == 1
     assert TWICE in text_of(at_alice.client.get(second["Location"]))
 
@@ -211,6 +211,15 @@ def test_one_that_takes_long_is_told_of_and_bought_once(at_alice, opened, meanwh
     assert instances().count() == 1
 
 
+def test_where_one_waits_already_another_is_told_at_once(at_alice, opened, meanwhile):
+    """The web process has few threads, for all tenants: whoever reloads ten times must not hold them all."""
+    answers, slept = meanwhile
+    with once.WAITING:
+        assert at_alice.post(NEW, opened).status_code == 302
+    assert "still being carried out" in text_of(answers[0])
+    assert slept == []
+
+
 def test_the_second_waits_for_the_first_and_leads_to_what_it_has_made(at_alice, brokers, opened, monkeypatch):
     """The first is on another server; it ends while the second waits."""
     at_alice.post(NEW, opened)
@@ -225,7 +234,7 @@ def test_the_second_waits_for_the_first_and_leads_to_what_it_has_made(at_alice, 
             calls().update(status=200, body=made.id)
 
     monkeypatch.setattr(once, "SYSTEM_CLOCK", Clock)
-    assert at_alice.post(NEW, opened)["Location"] == at_alice.address(f"instances/{made.id}")
+    assert at_alice.post(NEW, opened)["Location"] == at_alice.address(f"instances/{made.id}/new-topic")
     assert instances().count() == 1
 
 
