@@ -57,7 +57,8 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, f"{form.cleaned_data['name']} is looked at every five minutes.")
+            name = form.cleaned_data["name"]
+            messages.success(request, f"{name} is looked at every five minutes.")
             return redirect("console:budget", caller.organisation.id, made)
     currency = plan_of(organisation=caller.organisation, at=SYSTEM_CLOCK.now()).currency
     status = 422 if form.errors else 200

@@ -106,7 +106,8 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             wanted = form.wanted()
-            caller.limits.admit_topic(wanted["topic"])
+            topic = wanted["topic"]
+            caller.limits.admit_topic(topic)
             made = made_once(
                 request, caller, form, lambda: services.load_create(**caller.place(instance.id), **wanted).pk
             )
@@ -114,7 +115,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
             form.refuse(error)
         else:
             said = "The first run begins at once." if wanted["every_minutes"] else "It runs when you ask for it."
-            messages.success(request, f"The load of {wanted['topic']} was set up. {said}")
+            messages.success(request, f"The load of {topic} was set up. {said}")
             return redirect("console:instance_load", caller.organisation.id, instance.id, made)
     context = {**page, "form": form, "no_topic": names == []}
     return render(request, "console/instance_load_new.html", context, status=422 if form.errors else 200)
