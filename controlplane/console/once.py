@@ -8,6 +8,7 @@ and sent again under its token. A form without a token, or with one that is none
 
 from __future__ import annotations
 
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from controlplane.console.forms.base import OnceForm
 
 EVERY_S, MOST_LOOKS = 0.2, 50
-"""How one waits for the first: 10 s at most, since it holds a web process meanwhile. Most are over within a second."""
+"""How one waits for the first: 10 s at most. Most are over within a second."""
+WAITING = BoundedSemaphore(1)
+"""That one waits: it holds one of the few threads of the web process, which all tenants' pages and calls are answered by."""
 UNDER_WAY = "idempotency_in_progress"
 NOT_CERTAIN = {
     "idempotency_key_reused": "this form was sent before with other values: look at what it has made before you send it again",
@@ -67,15 +70,32 @@ def made_once(request: HttpRequest, caller: Caller, form: OnceForm, make: Callab
 
 
 def _waited_for(call: Callable[[], tuple[str, bool]]) -> tuple[str, bool]:
-    """What it returns once no other one is under way. Raises what it raises, ConcurrentChange."""
-    for _ in range(MOST_LOOKS):
+    """What it returns once no other one is under way; where somebody waits already, it is asked once.
+
+    Raises what it raises, ConcurrentChange.
+    """
+    found = _unless_under_way(call)
+    if found is None and WAITING.acquire(blocking=False):
         try:
-            return call()
-        except ConcurrentChange as error:
-            if error.code != UNDER_WAY:
-                raise
-        SYSTEM_CLOCK.sleep(EVERY_S)
-    raise ConcurrentChange(
-        "this form was sent before and is still being carried out: send it again in a moment to see what it has made",
-        code=UNDER_WAY,
-    )
+            for _ in range(MOST_LOOKS):
+                SYSTEM_CLOCK.sleep(EVERY_S)
+                found = _unless_under_way(call)
+                if found is not None:
+                    break
+        finally:
+            WAITING.release()
+    if found is None:
+        raise ConcurrentChange(
+            "this form was sent before and is still being carried out: send it again in a moment to see what it has made",
+            code=UNDER_WAY,
+        )
+    return found
+
+
+def _unless_under_way(call: Callable[[], tuple[str, bool]]) -> tuple[str, bool] | None:
+    try:
+        return call()
+    except ConcurrentChange as error:
+        if error.code != UNDER_WAY:
+            raise
+        return None

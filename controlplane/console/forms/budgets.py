@@ -9,7 +9,7 @@ from django import forms
 
 from controlplane.budgets.rules import DEFAULT_ACTUAL, DEFAULT_FORECAST, MOST_PERCENT, percents_problems
 from controlplane.console.advice import sentence
-from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.console.forms.base import OnceForm, ruled
 from controlplane.console.wording import filled, worded
 from controlplane.core.text import LONGEST_NAME, name_problem
 
@@ -45,7 +45,7 @@ class PercentsField(forms.CharField):
         return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-class BudgetForm(ConsoleForm):
+class BudgetForm(OnceForm):
     """Its name, amount, thresholds and receivers; of a new one, what it is of."""
 
     refusals: ClassVar = {"not_found": "instance"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm, partitions_typed
+from controlplane.console.forms.base import ConsoleForm, OnceForm, partitions_typed
 from controlplane.console.wording import worded
 from controlplane.groups.moving import Strategy
 from controlplane.groups.serializers import MOST_PARTITIONS, MOST_VALUE
@@ -44,7 +44,7 @@ class GroupForm(ConsoleForm):
         self.fields["topics"].choices = [(name, name) for name in topics]  # type: ignore[attr-defined]
 
 
-class OffsetsForm(ConsoleForm):
+class OffsetsForm(OnceForm):
     """`wanted()` is what the service takes."""
 
     refusals: ClassVar = {"topic_not_found": "topic"}

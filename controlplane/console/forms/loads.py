@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.console.forms.base import ConsoleForm, OnceForm, ruled
 from controlplane.loads.destinations import DEFAULT_REGION, LONGEST_PATH, Kind
 from controlplane.loads.ranges import MOST_PARTITIONS, Asked
 from controlplane.loads.schedule import LEAST_MINUTES, MOST_MINUTES
@@ -60,7 +60,7 @@ def _skip_expired(label: str = "Skip what has expired") -> forms.BooleanField:
     )
 
 
-class LoadForm(ConsoleForm):
+class LoadForm(OnceForm):
     """A new load."""
 
     refusals: ClassVar = {"loads_off": "kind"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import CidrsField, ConsoleForm
+from controlplane.console.forms.base import CidrsField, ConsoleForm, OnceForm
 from controlplane.core.whitelist import whitelist_parse
 from controlplane.routes.validation import CLIENT_CERTIFICATES, DEFAULTS, MECHANISMS, MOST_CONNECTIONS, SECURITIES
 
@@ -27,7 +27,7 @@ CERTIFICATE_WORDS: Mapping[str, str] = {
     "requested": "may be shown",
     "required": "must be shown",
 }
-_SCOPED = ("scope", "cidrs")
+_NO_MEMBERS = ("once", "scope", "cidrs")
 
 
 def _limit(label: str, help_text: str) -> forms.IntegerField:
@@ -41,7 +41,7 @@ def _limit(label: str, help_text: str) -> forms.IntegerField:
     )
 
 
-class RouteForm(ConsoleForm):
+class RouteForm(OnceForm):
     """`members` is what a new route has, `changes` what differs from a route that is there."""
 
     refusals: ClassVar = {"whitelist": "cidrs", "public_route_limit": "public"}
@@ -117,7 +117,7 @@ class RouteForm(ConsoleForm):
 
     def members(self) -> dict[str, Any]:
         """What the service takes, of a route that is new."""
-        found = {name: value for name, value in self.cleaned_data.items() if name not in _SCOPED}
+        found = {name: value for name, value in self.cleaned_data.items() if name not in _NO_MEMBERS}
         found["principal_mapping"] = [line.strip() for line in found["principal_mapping"].splitlines() if line.strip()]
         own = self.cleaned_data["scope"] == "own"
         found["whitelist"] = whitelist_parse(self.cleaned_data["cidrs"], field="cidrs") if own else None

@@ -88,8 +88,9 @@ class TopicSettingsForm(GuardedForm):
 
     def __init__(self, data: Any = None, *, view: TopicView) -> None:
         self._now = view
-        self._before = {name: _shown(name, view.config.get(kafka)) for name, (kafka, _) in SETTINGS.items()}
-        now = {"partitions": view.topic.partitions, **{kafka: view.config.get(kafka) for kafka, _ in SETTINGS.values()}}
+        config = {kafka: _in_force(kafka, view.config.get(kafka)) for kafka, _ in SETTINGS.values()}
+        self._before = {name: _shown(name, config[kafka]) for name, (kafka, _) in SETTINGS.items()}
+        now = {"partitions": view.topic.partitions, **config}
         super().__init__(data, now=now, initial={**self._before, "partitions": view.topic.partitions})
         self.fields["partitions"].min_value = view.topic.partitions  # type: ignore[attr-defined]
         self.fields["partitions"].widget.attrs["min"] = view.topic.partitions
@@ -147,6 +148,13 @@ class TopicSettingsForm(GuardedForm):
             for name in ("retention_h", "retention_gib")
         )
         return shorter or self.more_partitions is not None or "cleanup.policy" in changes
+
+
+def _in_force(kafka: str, value: str | None) -> str | None:
+    """Policies in the order of the field's choices: clients may give them in the other one, which means the same."""
+    if value is None or kafka != "cleanup.policy":
+        return value
+    return ",".join(sorted(each.strip() for each in value.split(",")))
 
 
 def _shown(name: str, value: str | None) -> Any:

@@ -14,6 +14,7 @@ from controlplane.budgets import selectors, services
 from controlplane.console.flow import Bar
 from controlplane.console.forms.budgets import BudgetForm
 from controlplane.console.listing import listing
+from controlplane.console.once import made_once
 from controlplane.console.page import billing_page, tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -45,12 +46,20 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     form = BudgetForm(request.POST or None, receivers=organisation_receivers(organisation=caller.organisation))
     if request.method == "POST" and form.is_valid():
         try:
-            made = services.budget_create(organisation=caller.organisation, actor=caller.actor, **form.wanted())
+            made = made_once(
+                request,
+                caller,
+                form,
+                lambda: (
+                    services.budget_create(organisation=caller.organisation, actor=caller.actor, **form.wanted()).pk
+                ),
+            )
         except SluiceError as error:
             form.refuse(error)
         else:
-            messages.success(request, f"{made.name} is looked at every five minutes.")
-            return redirect("console:budget", caller.organisation.id, made.pk)
+            name = form.cleaned_data["name"]
+            messages.success(request, f"{name} is looked at every five minutes.")
+            return redirect("console:budget", caller.organisation.id, made)
     currency = plan_of(organisation=caller.organisation, at=SYSTEM_CLOCK.now()).currency
     status = 422 if form.errors else 200
     return render(request, "console/budget_new.html", {"form": form, "currency": currency}, status=status)

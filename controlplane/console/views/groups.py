@@ -12,6 +12,7 @@ from controlplane.api.sorting import in_order
 from controlplane.console.forms.groups import GroupForm, OffsetsForm
 from controlplane.console.forms.instances import DeletionForm
 from controlplane.console.listing import chosen, kept, listing, order_asked, searched
+from controlplane.console.once import made_once
 from controlplane.console.over_time import is_empty, lag_charts_of
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
@@ -136,29 +137,23 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) ->
 @tenant_page
 @proof_asked_where(lambda request: "move" in request.POST)
 def reset(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
-    """Choose, look at what it means, and only then move."""
+    """Choose, look at what it means, and only then move: once, since a shift that is sent twice would go twice as far."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
     topics = selectors.topic_names(organisation=caller.organisation, instance_id=instance_id)
     others = [topic for topic in topics if topic not in view.topics]
     form, preview = OffsetsForm(request.POST or None, topics=view.topics, others=others), None
     if request.method == "POST" and form.is_valid():
-        move = "move" in request.POST
+        asked = {**caller.place(instance.id), "name": group, **form.wanted()}
         try:
-            preview = services.offsets_reset(
-                organisation=caller.organisation,
-                actor=caller.actor,
-                instance_id=instance.id,
-                name=group,
-                **form.wanted(),
-                dry_run=not move,
-            )
+            if "move" in request.POST:
+                said = made_once(request, caller, form, lambda: _moved(services.offsets_reset(**asked)))
+                messages.success(request, said)
+                return redirect("console:group", caller.organisation.id, instance.id, group)
+            preview = services.offsets_reset(**asked, dry_run=True)
+            form.begin_anew()  # whoever looks once more after a move means another one
         except SluiceError as error:
             form.refuse(error)
-        else:
-            if move:
-                messages.success(request, _moved(preview))
-                return redirect("console:group", caller.organisation.id, instance.id, group)
     context = {
         "instance": instance,
         "tab": "groups",

@@ -106,7 +106,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "changing": any(instance.state in CHANGING for instance in instances),
     }
     part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
-    makes_first = not instances and not search and caller.may_change and caller.limits.instances is None
+    makes_first = not (instances or search or health) and caller.may_change and caller.limits.instances is None
     if makes_first and not part:
         first = _form_of_new(request, caller)
         context |= first | _estimate(caller, first["form"], first["form"].initial)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from controlplane.console.forms.loads import LoadChangeForm, LoadForm, LoadRunForm
 from controlplane.console.listing import listing
 from controlplane.console.load_words import in_page_words
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.console.templatetags.console import duration
@@ -105,14 +106,17 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             wanted = form.wanted()
-            caller.limits.admit_topic(wanted["topic"])
-            made = services.load_create(**caller.place(instance.id), **wanted)
+            topic = wanted["topic"]
+            caller.limits.admit_topic(topic)
+            made = made_once(
+                request, caller, form, lambda: services.load_create(**caller.place(instance.id), **wanted).pk
+            )
         except SluiceError as error:
             form.refuse(error)
         else:
-            said = "The first run begins at once." if made.every_minutes else "It runs when you ask for it."
-            messages.success(request, f"The load of {made.topic} was set up. {said}")
-            return redirect("console:instance_load", caller.organisation.id, instance.id, made.pk)
+            said = "The first run begins at once." if wanted["every_minutes"] else "It runs when you ask for it."
+            messages.success(request, f"The load of {topic} was set up. {said}")
+            return redirect("console:instance_load", caller.organisation.id, instance.id, made)
     context = {**page, "form": form, "no_topic": names == []}
     return render(request, "console/instance_load_new.html", context, status=422 if form.errors else 200)
 

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.accounts.scopes import INSTANCES
 from controlplane.api.sorting import in_order
 from controlplane.console.flow import bar
 from controlplane.console.forms.instances import DeletionForm
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
 
 PARTITION_ROWS = 100
+NOT_YET = (InstanceState.CREATING, InstanceState.FAILED)
 SORTED: dict[str, Callable[[selectors.TopicView], Any]] = {
     "name": lambda view: view.topic.name,
     "partitions": lambda view: view.topic.partitions,
@@ -106,11 +108,15 @@ def fits(view: selectors.TopicView, search: str, tag: str) -> bool:
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """A new topic, there when this answers. While its instance is being created, how far that is stands in the form's place."""
+    """A new topic, there when this answers. While its instance is being created, how far that is stands in the form's place.
+
+    Of one that could not be created its own page says so; to a role that sees topics alone neither is open.
+    """
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    if instance.state == InstanceState.CREATING and request.method != "POST":
+    is_seen = caller.limits.covers(INSTANCES, changes=False)
+    if instance.state in NOT_YET and is_seen and request.method != "POST":
         operation = running(caller, instance)
-        if operation is None:  # it has failed, which the page of the instance says
+        if operation is None:
             return redirect("console:instance", caller.organisation.id, instance.id)
         context = {"instance": instance, "tab": "topics", "operation": operation}
         return render(request, "console/topic_new.html", context)

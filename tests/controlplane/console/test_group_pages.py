@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -448,6 +449,19 @@ def test_a_preview_says_where_no_offset_is_yet_and_what_lies_before(at_alice, at
     assert "2 partitions have no offset yet; 6 records before the new ones will not be read." in text
     assert "orders 0 none 104 no offset yet; 4 records before it" in text
     assert "nothing read twice or skipped" not in text
+
+
+def test_a_shift_that_is_sent_twice_goes_once_as_far(at_alice, at, billing):
+    path, before = f"{at}/group-offsets/billing", offsets(billing)
+    sent = {"strategy": "shift", "shift": "-1", "partitions": "0", "topic": "orders"}
+    token = str(uuid4())
+    for further in (1, 2):  # each preview leads to a move of its own
+        preview = at_alice.post(path, sent | {"preview": "", "once": token}).content.decode()
+        token = re.search(r'name="once" value="([^"]+)"', preview)[1]
+        for _ in range(2):
+            page = at_alice.post(path, sent | {"move": "", "once": token}, follow=True)
+            assert "1 offset was moved." in text_of(page)
+        assert offsets(billing) == [before[0] - further, *before[1:]]
 
 
 def test_a_group_is_made_before_its_consumers(at_alice, at, billing, admin, hers):  # noqa: F811

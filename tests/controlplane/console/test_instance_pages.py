@@ -12,6 +12,7 @@ from controlplane.admission.models import ScheduledChange
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances.models import Instance
 from tests.controlplane.conftest import run_to_the_end
+from tests.controlplane.test_custom_roles import given_to, role_of
 
 from .conftest import problem_beside, shown_by, text_of
 
@@ -108,10 +109,30 @@ def test_the_second_instance_leads_to_its_page(at_alice, instance):
     assert answer["Location"] == at_alice.address(f"instances/{newest(at_alice.organisation).id}")
 
 
-def test_a_first_instance_that_could_not_be_created_is_said_on_its_page(at_alice, brokers):
+def test_a_health_that_no_instance_has_leaves_the_button_of_a_new_one(at_alice, instance):
+    page = at_alice.get("instances?health=critical").content.decode()
+    assert "No instance is so now" in page
+    assert f'href="{at_alice.address("instances/new")}"' in page
+
+
+def test_whoever_sees_topics_alone_is_shown_the_form_and_no_steps_that_they_may_not_ask_for(
+    alice, bob, at_bob, at_alice, brokers
+):
+    at_alice.post("instances/new", SIZES | {"whitelist": ""})
+    given_to(alice, bob, role_of(alice, scopes={"topics": "change"}))
+    made = newest(alice.organisation)
+    page = at_bob.get(f"instances/{made.id}/new-topic")
+    assert page.status_code == 200
+    assert at_bob.address(f"instances/{made.id}/status") not in page.content.decode()
+    assert 'name="partitions"' in page.content.decode()
+
+
+@pytest.mark.parametrize("state", ["creating", "failed"])
+def test_a_first_instance_that_could_not_be_created_is_said_on_its_page(at_alice, brokers, state):
     answer = at_alice.post("instances/new", SIZES | {"whitelist": ""})
     assert "Once it is there, you make your first topic here." in text_of(at_alice.client.get(answer["Location"]))
     fail_the("instance.create", at_alice.organisation)
+    Instance.objects.unscoped("a test").update(state=state)
     page = at_alice.client.get(answer["Location"], follow=True)
     assert page.redirect_chain[-1][0] == at_alice.address(f"instances/{newest(at_alice.organisation).id}")
     assert "Creating this instance gave up" in text_of(page)

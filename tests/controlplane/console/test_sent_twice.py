@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
 from uuid import uuid4
@@ -12,17 +13,23 @@ import pytest
 
 from controlplane.admission import purchases
 from controlplane.alarms.models import Alarm
+from controlplane.budgets.models import Budget
 from controlplane.console import once
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import PriceUnconfirmed
 from controlplane.core.models import Operation
 from controlplane.idempotency.models import RepeatableCall
-from controlplane.instances.models import Instance
+from controlplane.instances.models import Instance, Route
+from controlplane.kafka import topics
+from controlplane.loads.models import Load
 
 from .conftest import text_of
 from .test_alarm_pages import FORM as ALARM
+from .test_budget_pages import FORM as BUDGET
 from .test_dangerous_pages import PASSWORD, carried, is_asked
 from .test_instance_pages import SIZES
+from .test_load_pages import FORM as LOAD
+from .test_route_pages import OPENED as ROUTE
 
 ROWS = "a test"
 NEW = "instances/new"
@@ -54,7 +61,7 @@ def calls():
 def test_the_same_form_twice_buys_one_instance_and_leads_to_it_both_times(at_alice, brokers, opened):
     first, second = (at_alice.post(NEW, opened) for _ in range(2))
     made = instances().get()
-    assert first["Location"] == second["Location"] == at_alice.address(f"instances/{made.id}")
+    assert first["Location"] == second["Location"] == at_alice.address(f"instances/{made.id}/new-topic")
     assert Operation.objects.for_organisation(at_alice.organisation).filter(kind="instance.create").count() == 1
     assert TWICE in text_of(at_alice.client.get(second["Location"]))
 
@@ -204,6 +211,15 @@ def test_one_that_takes_long_is_told_of_and_bought_once(at_alice, opened, meanwh
     assert instances().count() == 1
 
 
+def test_where_one_waits_already_another_is_told_at_once(at_alice, opened, meanwhile):
+    """The web process has few threads, for all tenants: whoever reloads ten times must not hold them all."""
+    answers, slept = meanwhile
+    with once.WAITING:
+        assert at_alice.post(NEW, opened).status_code == 302
+    assert "still being carried out" in text_of(answers[0])
+    assert slept == []
+
+
 def test_the_second_waits_for_the_first_and_leads_to_what_it_has_made(at_alice, brokers, opened, monkeypatch):
     """The first is on another server; it ends while the second waits."""
     at_alice.post(NEW, opened)
@@ -218,7 +234,7 @@ def test_the_second_waits_for_the_first_and_leads_to_what_it_has_made(at_alice, 
             calls().update(status=200, body=made.id)
 
     monkeypatch.setattr(once, "SYSTEM_CLOCK", Clock)
-    assert at_alice.post(NEW, opened)["Location"] == at_alice.address(f"instances/{made.id}")
+    assert at_alice.post(NEW, opened)["Location"] == at_alice.address(f"instances/{made.id}/new-topic")
     assert instances().count() == 1
 
 
@@ -235,7 +251,7 @@ def test_the_second_does_it_where_the_first_was_refused_meanwhile(at_alice, brok
     assert instances().count() == 2
 
 
-# --- a message, an alarm ----------------------------------------------------------------------------------------------
+# --- a message, an alarm, a route, a load, a budget -------------------------------------------------------------------
 
 
 def test_the_same_message_twice_is_one_record_and_both_times_it_is_said_where(at_alice, instance, admin):
@@ -259,6 +275,36 @@ def test_the_same_alarm_twice_is_one_alarm(at_alice, instance):
         page = at_alice.post(path, sent, follow=True)
         assert "storage is looked at within 30 seconds" in text_of(page)
     assert Alarm.objects.unscoped(ROWS).count() == 1
+
+
+def test_the_same_route_twice_is_one_route(at_alice, instance):
+    path = f"instances/{instance.id}/new-route"
+    sent = {name: value for name, value in ROUTE.items() if name != "public"} | {"once": token_of(at_alice.get(path))}
+    first, second = (at_alice.post(path, sent) for _ in range(2))
+    assert first.status_code == 302, text_of(first)
+    assert first["Location"] == second["Location"]
+    assert Route.objects.unscoped(ROWS).filter(key__in=["r2", "r3"]).count() == 1
+
+
+def test_the_same_load_twice_is_one_load(at_alice, instance, settings):
+    settings.ENVIRONMENT = replace(
+        settings.ENVIRONMENT, lake_folders="file:/lake", lake_buckets="aws", metering_absent=""
+    )
+    topics.create(instance.cluster.address, instance.id, "orders", partitions=2, replication_factor=1, config={})
+    path = f"instances/{instance.id}/new-lake-load"
+    sent = LOAD | {"every_minutes": "60", "once": token_of(at_alice.get(path))}
+    for _ in range(2):
+        page = at_alice.post(path, sent, follow=True)
+        assert "The load of orders was set up. The first run begins at once." in text_of(page)
+    assert Load.objects.unscoped(ROWS).count() == 1
+
+
+def test_the_same_budget_twice_is_one_budget(at_alice):
+    sent = BUDGET | {"once": token_of(at_alice.get("new-budget"))}
+    for _ in range(2):
+        page = at_alice.post("new-budget", sent, follow=True)
+        assert "sea is looked at every five minutes" in text_of(page)
+    assert Budget.objects.unscoped(ROWS).count() == 1
 
 
 def test_a_token_is_of_the_page_that_it_was_opened_on(at_alice, instance):

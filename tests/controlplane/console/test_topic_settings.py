@@ -145,6 +145,16 @@ def test_a_page_that_was_opened_earlier_takes_nothing_back_and_asks_for_no_confi
     assert admin.configs[physical]["max.message.bytes"] == "2097152"
 
 
+@pytest.mark.parametrize("policy", ["delete,compact", "compact, delete"])
+def test_policies_in_another_order_are_the_same_ones_and_stay(at_alice, instance, save, admin, physical, policy):
+    """As a client of Kafka's may write them."""
+    admin.configs[physical]["cleanup.policy"] = policy
+    page = at_alice.get(f"instances/{instance.id}/topics/orders/settings")
+    assert '<option value="compact,delete" selected>' in page.content.decode()
+    assert save(max_message_kib="2048", cleanup_policy="compact,delete", **shown_by(page)).status_code == 302
+    assert admin.configs[physical]["cleanup.policy"] == policy
+
+
 def test_what_is_lost_is_told_by_what_is_in_force_and_not_by_what_the_page_had_shown(meanwhile):
     late = meanwhile(retention_h="720")
     assert "Confirm this" in problem_beside(late(retention_h="72"), "confirmed"), "more than 48, less than 720"

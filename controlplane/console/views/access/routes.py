@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.console.connecting import guide
 from controlplane.console.forms.routes import RouteForm, RouteRemovalForm
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_if
 from controlplane.console.views.access.certificates import certificate_of
@@ -61,11 +62,16 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     form = RouteForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            _, operation = services.route_create(**caller.place(instance_id), members=form.members())
+            operation_id = made_once(
+                request,
+                caller,
+                form,
+                lambda: services.route_create(**caller.place(instance_id), members=form.members())[1].id,
+            )
         except SluiceError as error:
             form.refuse(error)
         else:
-            return redirect("console:operation", caller.organisation.id, operation.id)
+            return redirect("console:operation", caller.organisation.id, operation_id)
     context = {"instance": instance, "tab": "access", "form": form}
     return render(request, "console/route_new.html", context, status=422 if form.errors else 200)
 
