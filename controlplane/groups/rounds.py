@@ -59,6 +59,8 @@ MOST_MISSED = 200
 """Groups whose coordinators are asked whether they are gone: as many as a page of groups."""
 OFFSETS_S = 10.0
 """Of each broker."""
+WHOLE_S = 40.0
+"""After that a whole round asks for nothing more: the next minute's would begin beside it, and soon keep every worker busy."""
 PLACES_AT_ONCE = 2_000
 DATED_AT_ONCE = 500
 MOST_LOOKS = 8
@@ -82,7 +84,7 @@ SHORT = Effort(dated=200, looks=1, sized=200, offsets_s=1.0, places=10_000, with
 
 
 def _whole() -> Effort:
-    return Effort(MOST_DATED, MOST_LOOKS, MOST_SIZED, OFFSETS_S)
+    return Effort(MOST_DATED, MOST_LOOKS, MOST_SIZED, OFFSETS_S, within_s=WHOLE_S)
 
 
 class Part(NamedTuple):
