@@ -19,6 +19,8 @@ partition has no leader is absent: the sum without it would be a wrong number.
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -57,6 +59,8 @@ MOST_MISSED = 200
 """Groups whose coordinators are asked whether they are gone: as many as a page of groups."""
 OFFSETS_S = 10.0
 """Of each broker."""
+WHOLE_S = 40.0
+"""After that a whole round asks for nothing more: the next minute's would begin beside it, and soon keep every worker busy."""
 PLACES_AT_ONCE = 2_000
 DATED_AT_ONCE = 500
 MOST_LOOKS = 8
@@ -72,14 +76,15 @@ class Effort:
     sized: int
     offsets_s: float  # of each broker
     places: int | None = None  # of which leaders say where they begin and end; None: all
+    within_s: float = math.inf  # after that nothing more is asked for
 
 
-SHORT = Effort(dated=200, looks=1, sized=200, offsets_s=1.0, places=10_000)
+SHORT = Effort(dated=200, looks=1, sized=200, offsets_s=1.0, places=10_000, within_s=8.0)
 """Of a round each ten seconds: places are at most 2.4 ms of a broker each second, as those of a whole round are four."""
 
 
 def _whole() -> Effort:
-    return Effort(MOST_DATED, MOST_LOOKS, MOST_SIZED, OFFSETS_S)
+    return Effort(MOST_DATED, MOST_LOOKS, MOST_SIZED, OFFSETS_S, within_s=WHOLE_S)
 
 
 class Part(NamedTuple):
@@ -113,7 +118,8 @@ class Round:
 
     `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them; `read` all
     topics in which one of these groups has an offset. `listed` has the state of every group that there is, by coordinator and
-    physical name.
+    physical name. Of the instances in `untold` a group is left out that was to be asked about: the largest lag of the others is
+    not that of all.
     """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
@@ -122,6 +128,7 @@ class Round:
     sized: Mapping[Stretch, int] = field(default_factory=dict)
     read: Mapping[str, Collection[str]] = field(default_factory=dict)
     listed: Mapping[Address, Mapping[str, str]] = field(default_factory=dict)
+    untold: Collection[str] = ()
 
 
 def round_of(
@@ -136,6 +143,8 @@ def round_of(
 
     `effort`: that of a whole round, unless another is said.
     """
+    effort = effort or _whole()
+    until = time.monotonic() + effort.within_s
     door = group_door.door(cluster)
     owners = {instance_key(instance_id): instance_id for instance_id in instance_ids}
     states = {
@@ -143,7 +152,7 @@ def round_of(
         for address, names in door.coordinated().items()
     }
     listed = {address: list(names) for address, names in states.items()}
-    found = _lags(cluster, door, owners, listed, known, known_sizes or {}, effort or _whole())
+    found = _lags(cluster, door, owners, listed, known, known_sizes or {}, effort, until)
     return replace(found, listed=states)
 
 
@@ -202,8 +211,10 @@ def _lags(
     known: Mapping[Spot, int],
     known_sizes: Mapping[Stretch, int],
     effort: Effort,
+    until: float,
 ) -> Round:
-    committed = _committed(door, _chosen(listed), effort.offsets_s)
+    chosen = _chosen(listed)
+    committed = _committed(door, chosen, effort.offsets_s, until)
     if not committed:
         return Round()
     there = _topics(cluster, {owners[_key(name)] for name in committed})
@@ -213,7 +224,11 @@ def _lags(
     }
     if effort.places is not None:
         offsets = _quickly_told(offsets, effort.places)
-    spans = _spans(door, {place for found in offsets.values() for place in found})
+    untold = {owners[_key(name)] for names in chosen.values() for name in names if name not in offsets}
+    spans = _spans(door, {place for found in offsets.values() for place in found}, until)
+    if time.monotonic() >= until:
+        effort = replace(effort, dated=0, sized=0)
+        untold |= {owners[_key(name)] for name, found in offsets.items() if not found.keys() <= spans.keys()}
     behind = {name: spots for name, found in offsets.items() if (spots := _behind(found, spans)) is not None}
     dated = _dated(door, behind, known, effort)
     sized = _sized(cluster, behind, spans, known_sizes, effort)
@@ -226,7 +241,7 @@ def _lags(
             lags[owners[_key(name)]][group] = replace(_lag(spots, dated), size=_size(spots, spans, sized))
             by_topic[owners[_key(name)]][group] = _with_parts(_by_topic(spots, dated), spots, spans, sized)
             read[owners[_key(name)]].update(topic for topic, _ in offsets[name])
-    return Round(dict(lags), dated, dict(by_topic), sized, dict(read))
+    return Round(dict(lags), dated, dict(by_topic), sized, dict(read), untold=untold)
 
 
 def _key(name: str) -> str:
@@ -247,27 +262,41 @@ def _chosen(listed: Mapping[Address, Sequence[str]]) -> dict[Address, list[str]]
 
 
 def _quickly_told(offsets: Mapping[str, Mapping[Place, int]], most: int) -> dict[str, Mapping[Place, int]]:
-    """Groups that have no more than so many partitions together, instances in turn; of each all, since a part is none."""
+    """Groups that have no more than so many partitions together; of each all, since a part is none.
+
+    An instance first has groups with its share of them, so that one group with very many leaves the other instances theirs. What
+    is left is for the others, instances in turn.
+    """
     by_owner: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(offsets):
         by_owner[_key(name)].append(name)
-    places: set[Place] = set()
+    share = most // max(1, len(by_owner))
     found: dict[str, Mapping[Place, int]] = {}
+    places: set[Place] = set()
+    for names in by_owner.values():  # a place is of one instance: nobody has another's already
+        ours: set[Place] = set()
+        for name in names:
+            more = offsets[name].keys() - ours
+            if len(ours) + len(more) <= share:
+                ours |= more
+                found[name] = offsets[name]
+        places |= ours
     for name in in_turn(by_owner.values()):
         more = offsets[name].keys() - places
-        if len(places) + len(more) <= most:
+        if name not in found and len(places) + len(more) <= most:
             places |= more
             found[name] = offsets[name]
     return found
 
 
 def _committed(
-    door: GroupDoor, chosen: Mapping[Address, Sequence[str]], within_s: float
+    door: GroupDoor, chosen: Mapping[Address, Sequence[str]], within_s: float, until: float
 ) -> dict[str, Mapping[Place, int]]:
     found: dict[str, Mapping[Place, int]] = {}
     for address, names in chosen.items():
+        left_s = min(within_s, until - time.monotonic())
         try:
-            found |= door.offsets(address, names, within_s=within_s) if names else {}
+            found |= door.offsets(address, names, within_s=left_s) if names and left_s > 0 else {}
         except Unavailable as error:  # the groups of the others are known
             LOG.warning("no offsets of %d groups: %s", len(names), error)
     return found
@@ -279,10 +308,12 @@ def _topics(cluster: ClusterAddress, instance_ids: Iterable[str]) -> set[str]:
     return {topic for topics in found.values() for topic in topics}
 
 
-def _spans(door: GroupDoor, places: set[Place]) -> dict[Place, Span]:
+def _spans(door: GroupDoor, places: set[Place], until: float) -> dict[Place, Span]:
     found: dict[Place, Span] = {}
     ordered = sorted(places)
     for part in portions(ordered, PLACES_AT_ONCE):
+        if time.monotonic() >= until:
+            break
         try:
             found |= door.spans(part)
         except Unavailable as error:  # the next ones may have other leaders

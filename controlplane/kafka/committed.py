@@ -16,11 +16,13 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
+from controlplane.core.errors import ClusterUnavailable
 from controlplane.core.portions import portions
 from controlplane.kafka import leaving
 from controlplane.kafka.flexible import NO_TAGS, Reader, array, string
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping, Sequence
 
     from controlplane.clusters.identification import Identification
@@ -49,17 +51,35 @@ def fetch(
 def fetch_within(
     address: tuple[str, int], who: Identification, groups: Sequence[str], *, timeout_s: float, within_s: float
 ) -> dict[str, Mapping[Place, int]]:
-    """Offsets of as many as answer in `within_s`, in this order, without those that have an error. Raises ClusterUnavailable."""
+    """Offsets of as many as answer in `within_s`, in this order, without those that have an error. Raises ClusterUnavailable.
+
+    It is raised only where nobody's are known. An answer that is too long is asked for again in halves: what a client writes
+    beside its offsets is in it, some KiB of each partition, and one tenant's groups must not hide those that are asked for
+    together with them. Of a group that alone is too long nothing is known.
+    """
     until = time.monotonic() + within_s
     found: dict[str, Mapping[Place, int]] = {}
-    with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
-        for some in portions(groups, GROUPS_AT_ONCE):
-            if time.monotonic() >= until:
-                break
-            wanted = array(string(group) + EVERY_TOPIC_FLEXIBLE + NO_TAGS for group in some)
-            answer = leaving.ask(connection, OFFSET_FETCH, 8, wanted + AS_COMMITTED + NO_TAGS, flexible=True)
-            found |= {group: offsets for group, (error, offsets) in offsets_of_each(answer).items() if not error}
+    left = [list(some) for some in portions(groups, GROUPS_AT_ONCE)]
+    while left and time.monotonic() < until:
+        try:
+            with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
+                while left and time.monotonic() < until:
+                    found |= _asked(connection, left[0])
+                    del left[0]
+        except leaving.TooLong:  # what comes of it is on that connection, which is given up
+            some, half = left[0], len(left[0]) // 2
+            left[:1] = [part for part in (some[:half], some[half:]) if half]
+        except ClusterUnavailable:
+            if not found:
+                raise
+            break
     return found
+
+
+def _asked(connection: socket.socket, groups: Sequence[str]) -> dict[str, Mapping[Place, int]]:
+    wanted = array(string(group) + EVERY_TOPIC_FLEXIBLE + NO_TAGS for group in groups)
+    answer = leaving.ask(connection, OFFSET_FETCH, 8, wanted + AS_COMMITTED + NO_TAGS, flexible=True)
+    return {group: offsets for group, (error, offsets) in offsets_of_each(answer).items() if not error}
 
 
 def listed(address: tuple[str, int], who: Identification, *, timeout_s: float) -> tuple[int, dict[str, str]]:

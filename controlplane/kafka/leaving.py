@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 CLIENT_ID = "sluice-controlplane"
 USER = CONTROL_PLANE.name
 SASL_HANDSHAKE, SASL_AUTHENTICATE, LEAVE_GROUP = 17, 36, 13
+AT_ONCE = 2**18
 MOST_BYTES = 2**26
 """All offsets of a group of 100,000 partitions are some MiB; what claims to be more than this is not from a broker."""
+
+
+class TooLong(ClusterUnavailable):
+    """An answer of more than MOST_BYTES: who asks for less may have one, on another connection."""
 
 
 def leave(address: tuple[str, int], who: Identification, group: str, member_id: str, *, timeout_s: float) -> int:
@@ -82,19 +87,22 @@ def ask(
     request = struct.pack(">hhi", key, version, 1) + text_of(client_id) + b"\0" * flexible + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))
-    if not 4 <= size <= MOST_BYTES:
+    if size > MOST_BYTES:
+        raise TooLong("an answer of the group's coordinator is too long")
+    if size < 4:  # not even a correlation id
         raise ClusterUnavailable("the group's coordinator does not speak Kafka")
     return _exactly(connection, size)[4 + flexible :]  # after the correlation id: one request is on its way at a time
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        found = connection.recv(size - len(data))
+    parts, left = [], size
+    while left:
+        found = connection.recv(min(left, AT_ONCE))
         if not found:
             raise ConnectionResetError("closed by the broker")
-        data += found
-    return data
+        parts.append(found)
+        left -= len(found)
+    return b"".join(parts)
 
 
 def text_of(text: str) -> bytes:

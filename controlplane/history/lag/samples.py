@@ -89,23 +89,28 @@ def figures_of(lag: Lag, taken_s: int) -> Figures:
 
 def samples_keep(found: Round, at: int, taken_s: int) -> None:
     """What a round has found, as the step that began at `at`. A step that is there stays as it is."""
-    texts = [
-        text
-        for instance, groups in found.lags.items()
-        for text in _texts(instance, _items(groups, found.by_topic[instance], found.read[instance], taken_s))
-    ]
+    texts: list[Text] = []
+    for instance, groups in found.lags.items():
+        items = _of_groups(groups, taken_s)
+        if instance not in found.untold:  # else the largest is perhaps that of a group that is left out
+            items |= _largest(groups, found.by_topic[instance], found.read[instance], taken_s)
+        texts += _texts(instance, items)
     for part in portions(texts, AT_ONCE):
         _written(part, at, taken_s - at)
 
 
-def _items(
+def _of_groups(groups: Mapping[str, Lag], taken_s: int) -> dict[str, Figures]:
+    """By key."""
+    return {group_key(name): figures_of(lag, taken_s) for name, lag in groups.items()}
+
+
+def _largest(
     groups: Mapping[str, Lag],
     by_topic: Mapping[str, Mapping[str, Lag]],
     read: Iterable[str],
     taken_s: int,
 ) -> dict[str, Figures]:
-    """By key."""
-    of_groups = {name: figures_of(lag, taken_s) for name, lag in groups.items()}
+    """Of the instance and its topics, likewise."""
     of_topics: dict[str, list[Figures]] = {topic: [] for topic in read}
     for topics in by_topic.values():
         for topic, lag in topics.items():
@@ -115,8 +120,7 @@ def _items(
     most = {topic: largest(some) for topic, some in of_topics.items()}
     worst = sorted(most, key=lambda topic: (-most[topic].messages, topic))[:MOST_TOPICS]
     return {
-        INSTANCE: largest(of_groups.values()),
-        **{group_key(name): figures for name, figures in of_groups.items()},
+        INSTANCE: largest(figures_of(lag, taken_s) for lag in groups.values()),
         **{topic_key((split_physical(topic) or ("", topic))[1]): most[topic] for topic in worst},
     }
 

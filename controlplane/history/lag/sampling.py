@@ -154,13 +154,11 @@ def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
     before = at - MINUTES.step_s
     begins = floor(at, RUN_S[MINUTES])  # a run does not go beyond its hour
     for portion in portions(sorted(lags), AT_ONCE):
-        there = LagMinutes.objects.filter(group__in=portion, until=at, at__gte=begins)
-        taken = set(there.values_list("group", flat=True))
+        there = LagMinutes.objects.filter(group__in=portion, until__in=(before, at), at__gte=begins)
+        rows = list(there.values_list("group", "until", *Figures._fields))
+        taken = {group for group, until, *_ in rows if until == at}
         part = [group for group in portion if group not in taken]
-        going_on = LagMinutes.objects.filter(group__in=part, until=before, at__gte=begins)
-        seen: dict[int, Figures] = {
-            row[0]: Figures(*row[1:]) for row in going_on.values_list("group", *Figures._fields)
-        }
+        seen: dict[int, Figures] = {group: Figures(*figures) for group, until, *figures in rows if until == before}
         same = [group for group in part if seen.get(group) == lags[group]]
         others = [
             LagMinutes(group=group, at=at, until=at, late_s=late_s, **lags[group]._asdict())

@@ -66,14 +66,17 @@ def lag_get(
         for at, step in _known(group, plan):
             if plan.resolution is not SAMPLES:
                 steps.setdefault(floor(at, plan.step_s), Step()).add(step)
-            elif not any(sampled in samples for sampled in _tens(at)):
-                for each in (ten for ten in _tens(at) if plan.start <= ten < plan.end):
+            elif sum(sampled in samples for sampled in _tens(at)) <= 1:
+                for each in (ten for ten in _tens(at) if plan.start <= ten < plan.end and ten not in samples):
                     steps.setdefault(floor(each, plan.step_s), Step()).add(step)
     return History.over(plan, _series(plan, steps))
 
 
 def _tens(at: int) -> range:
-    """The steps of a minute: where none of them was sampled, what the minute's round has found stands for all."""
+    """The steps of a minute: where no short round has sampled one of them, what the minute's round has found stands for all.
+
+    The minute's round samples a step as well, so one sample may be that.
+    """
     return range(at, at + MINUTES.step_s, SAMPLES.step_s)
 
 

@@ -182,6 +182,44 @@ def test_an_answer_of_many_that_ends_early_is_an_error(size):
         committed.offsets_of_each(written(("a", 0, {"topic": [7]}))[:size])
 
 
+def test_a_group_whose_answer_is_too_long_hides_none_that_is_asked_for_together_with_it(monkeypatch):
+    """Its clients wrote some KiB beside the offset of each partition: another tenant's lag is known all the same."""
+    asked = []
+
+    def answered(_connection, _key, _version, body, **_named):
+        names = [group.group_id for group in entity_reader(request.OffsetFetchRequest)(body, 0)[0].groups]
+        asked.append(names)
+        if "huge" in names:
+            raise leaving.TooLong("an answer of the group's coordinator is too long")
+        return written(*((name, 0, {"t": [7]}) for name in names))
+
+    monkeypatch.setattr(leaving, "signed_in", lambda *_args, **_named: nullcontext("a connection"))
+    monkeypatch.setattr(leaving, "ask", answered)
+    _, door_of = door()
+    found = door_of.offsets(COORDINATOR, ["a", "b", "huge", "c", "d"], within_s=9)
+    assert found == {name: {("t", 0): 7} for name in "abcd"}
+    assert asked[0] == ["a", "b", "huge", "c", "d"]
+
+
+def test_what_was_told_before_a_broker_went_away_is_known(connected, monkeypatch):
+    monkeypatch.setattr(committed, "GROUPS_AT_ONCE", 1)
+    connected(written(("a", 0, {"t": [7]})))
+    first = leaving.ask
+
+    def ask(*args, **named):
+        monkeypatch.setattr(leaving, "ask", away)
+        return first(*args, **named)
+
+    def away(*_args, **_named):
+        raise ClusterUnavailable("the group's coordinator does not answer")
+
+    monkeypatch.setattr(leaving, "ask", ask)
+    _, door_of = door()
+    assert door_of.offsets(COORDINATOR, ["a", "b"], within_s=9) == {"a": {("t", 0): 7}}
+    with pytest.raises(ClusterUnavailable):
+        door_of.offsets(COORDINATOR, ["b"], within_s=9)
+
+
 def test_offsets_that_do_not_come_in_time_are_left_out(connected):
     connected()
     _, door_of = door()

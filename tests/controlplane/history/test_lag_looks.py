@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
@@ -171,10 +173,12 @@ def test_a_cluster_that_is_away_does_not_end_the_task(hers, present, monkeypatch
     assert looks.look(clock=present) == 0
 
 
-def test_where_a_minute_has_no_look_what_its_round_found_stands_for_all_of_it(hers, present, instance_of):
-    """As of the time before a control plane that looks each ten seconds."""
+@pytest.mark.parametrize("is_of_before", [True, False])
+def test_where_a_minute_has_no_look_what_its_round_found_stands_for_all_of_it(hers, present, instance_of, is_of_before):
+    """As of the time before a control plane that looks each ten seconds, and of a group that only whole rounds come to."""
     sampling.sample(clock=present)
-    LagSample.objects.all().delete()
+    if is_of_before:
+        LagSample.objects.all().delete()
     present.advance(60)
     hers.billing.offsets[f"{hers.key}.orders", 0] = 103
     beat(present, times=6)
@@ -250,9 +254,61 @@ def test_a_short_round_leaves_out_whole_groups_where_there_are_too_many_partitio
         "aaaaaaaa.zoo": {("aaaaaaaa.t", 9): 0},
         "zzzzzzzz.few": {("zzzzzzzz.t", 0): 0, ("zzzzzzzz.t", 1): 0},
     }
-    assert set(rounds._quickly_told(offsets, 5)) == {"aaaaaaaa.many"}
+    assert set(rounds._quickly_told(offsets, 5)) == {"zzzzzzzz.few", "aaaaaaaa.zoo"}, "each has its half"
     assert set(rounds._quickly_told(offsets, 4)) == {"zzzzzzzz.few", "aaaaaaaa.zoo"}
+    assert set(rounds._quickly_told({"aaaaaaaa.many": offsets["aaaaaaaa.many"]}, 5)) == {"aaaaaaaa.many"}
     assert rounds._quickly_told(offsets, 8) == offsets
+
+
+def test_where_a_group_was_left_out_nobody_says_which_lag_is_the_largest(hers, present, instance_of, monkeypatch):
+    """A chart that fell whenever the worst of all was not told would be worse than a gap."""
+    hers.groups.found[f"{hers.key}.late"] = FakeGroup({(f"{hers.key}.orders", 0): 100})
+    beat(present)
+    quickly_told = rounds._quickly_told
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            rounds,
+            "_quickly_told",
+            lambda offsets, most: {
+                name: found for name, found in quickly_told(offsets, most).items() if not name.endswith(".late")
+            },
+        )
+        beat(present)
+    beat(present)
+    start = begun_at(present)
+    of = {"start": start, "end": start + timedelta(seconds=30), "clock": present, "instance": instance_of}
+    assert values(history_get(**of), "group_lag_messages") == [4, None, 4]
+    assert values(topic_moved_get(name="orders", **of), "group_lag_messages") == [4, None, 4]
+    assert values(billing(present, instance_of), "lag_messages")[:3] == [2, 2, 2], "that one is told"
+
+
+def test_a_short_round_asks_for_nothing_more_when_its_time_is_over(hers, present, monkeypatch):
+    monkeypatch.setattr(rounds, "SHORT", replace(rounds.SHORT, within_s=0.0))
+    monkeypatch.setattr(looks, "SHORT", rounds.SHORT)
+    assert looks.look(clock=present) == 0
+    assert "offsets" not in hers.groups.rounds
+    assert not LagSample.objects.exists()
+
+
+def test_a_look_that_took_long_leaves_the_worker_as_much_time_for_other_things(hers, present, monkeypatch):
+    def stopwatch():
+        return present.time.timestamp()
+
+    monkeypatch.setattr(looks, "time", SimpleNamespace(monotonic=stopwatch))
+    round_of = looks.round_of
+
+    def slow(*args, **named):
+        present.advance(15)
+        return round_of(*args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(looks, "round_of", slow)
+        assert looks.look(clock=present) == 1
+    assert looks.look(clock=present) == 0, "the next step, which nobody has"
+    present.advance(10)
+    assert looks.look(clock=present) == 0
+    present.advance(5)
+    assert looks.look(clock=present) == 1, "as long afterwards as it has taken"
 
 
 def test_an_unknown_age_is_not_hidden_by_those_that_have_read_everything():
@@ -309,7 +365,7 @@ def test_samples_go_after_an_hour_and_minutes_stay(hers, present):
 def test_a_partition_without_a_leader_makes_a_group_unknown_in_that_step(hers, present, instance_of, monkeypatch):
     beat(present)
     with monkeypatch.context() as patched:
-        patched.setattr(rounds, "_spans", lambda _door, _places: {("another", 0): Span(0, 1)})
+        patched.setattr(rounds, "_spans", lambda _door, _places, _until: {("another", 0): Span(0, 1)})
         beat(present)
     beat(present)
     assert values(billing(present, instance_of), "lag_messages")[:3] == [2, None, 2]

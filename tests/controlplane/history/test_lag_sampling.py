@@ -368,6 +368,17 @@ def test_records_that_do_not_come_leave_the_age_unknown(hers, present):
     assert LagMinutes.objects.values_list("messages", "oldest_ms").get() == (2, None)
 
 
+def test_a_round_whose_time_is_over_asks_for_nothing_more_and_has_gaps(hers, present, monkeypatch):
+    """Rounds of more than a minute would go on beside one another, until operations and health had no worker."""
+    with monkeypatch.context() as patched:
+        patched.setattr(rounds, "WHOLE_S", 0.0)
+        assert sampling.sample(clock=present) == 0
+    assert "offsets" not in hers.groups.rounds
+    assert rounds.WHOLE_S < 60
+    present.advance(60)
+    assert sampling.sample(clock=present) == 1
+
+
 def test_a_broker_that_says_no_more_costs_its_own_groups_only(hers, present, caplog):
     hers.groups.found[f"{hers.key}.a"] = FakeGroup({(f"{hers.key}.orders", 0): 100})
     hers.groups.silent.add(("127.0.0.1", 1))  # which has the first
