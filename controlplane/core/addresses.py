@@ -28,7 +28,7 @@ _NOT_PUBLIC_4 = (
     IPv4Network("192.0.0.0/24"),  # protocols
     IPv4Network("192.88.99.0/24"),  # the relays of 6to4
 )
-_OWN = (
+_OWN: tuple[IPv4Network | IPv6Network, ...] = (
     *map(
         IPv4Network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10")
     ),

@@ -49,7 +49,8 @@ def compiled(pattern: str) -> Any | None:
 
 def cost_us(pattern: Any, name: str) -> int:
     """What it takes to match a name, at worst: a thousand times what most patterns take."""
-    return _TOPIC_US + pattern.programsize * len(name) * _INSTRUCTION_NS // 1_000
+    instructions: int = pattern.programsize
+    return _TOPIC_US + instructions * len(name) * _INSTRUCTION_NS // 1_000
 
 
 def matching(pattern: Any, topics: Sequence[str], sees: Callable[[str], bool], now_ms: int) -> Steps[Matched]:
