@@ -245,12 +245,10 @@ def test_what_is_neither_true_nor_false_is_refused(alice, instance, unwritten, q
 
 
 def test_a_change_that_has_no_dry_run_says_so_and_is_not_made(alice, instance, unwritten):
-    one = f"{URL}/{instance.id}"
     alice.api.get(URL)
-    for method, url, body in (("post", f"{one}/token-issuers/iss-000000000000/refresh", None),):
-        with unwritten:
-            refused = problem(getattr(alice.api, method)(url + DRY, body), 400, "invalid")
-        assert refused["detail"] == "dry_run: this call has no dry run; nothing was changed"
+    with unwritten:
+        refused = problem(alice.api.post(f"{URL}/{instance.id}/access-check{DRY}", {}), 400, "invalid")
+    assert refused["detail"] == "dry_run: this call has no dry run; nothing was changed"
 
 
 def test_a_key_is_neither_kept_nor_answered_from(alice, brokers):
