@@ -84,9 +84,14 @@ def _person(name: str, organisation: Organisation | None = None, role: Role = Ro
     return Person(user, organisation, key)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(
+    params=[pytest.param("sqlite", marks=[pytest.mark.long] if postgresql.is_installed() else []), "postgresql"]
+)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty database of the test's own, for processes beside it (`django_process`); once of each kind."""
+    """An empty database of the test's own, for processes beside it (`django_process`).
+
+    Once of each kind; where there is PostgreSQL, `make test` has it alone: SQLite is in the long profile then.
+    """
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/db.sqlite3"
         return

@@ -15,7 +15,7 @@ from controlplane.billing.pricing.plans import PRO
 from controlplane.billing.verification import _invoices_verify
 from controlplane.tenants.models import Organisation
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]  # of earlier releases: they change no more
 
 
 INSTANCES = ("instances", "0003_operators_limits")

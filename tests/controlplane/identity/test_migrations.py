@@ -12,7 +12,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.tenants.models import Membership, Organisation, Role
 from tests.controlplane.conftest import client_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]  # of earlier releases: they change no more
 
 
 def test_keys_of_members_work_on_and_those_of_former_members_are_revoked(alice, bob):

@@ -9,7 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from controlplane.instances.models import Instance, Route
 from controlplane.instances.selectors import routes_wanted
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]  # of earlier releases: they change no more
 
 
 def test_every_instance_that_is_there_has_its_default_route(alice, instance):
