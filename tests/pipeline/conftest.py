@@ -55,9 +55,11 @@ def postgresql_server(tmp_path_factory):
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(
+    params=[pytest.param("sqlite", marks=[pytest.mark.long] if postgresql.is_installed() else []), "postgresql"]
+)
 def database_url(request, django_db_blocker) -> str:
-    """A database with the tables; each test that asks for it runs on either kind."""
+    """A database with the tables; each test that asks for it runs on either kind, in `make test` on PostgreSQL where it is."""
     if request.param == "sqlite":
         return f"sqlite:///{request.getfixturevalue('database_file')}"
     server = request.getfixturevalue("postgresql_server")
