@@ -10,6 +10,10 @@ import pytest
 from django.conf import settings as installation
 from hypothesis import settings
 
+# gRPC, which tests of the provider for Terraform load, starts its threads again in every child that is forked; there they find
+# their descriptors closed and abort it, before it becomes the program that it was forked for: one of ten, measured.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
 settings.register_profile("sluice", deadline=None)  # each test as a whole is bounded in time by pytest-timeout
 settings.load_profile("sluice")
 

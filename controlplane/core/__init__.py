@@ -12,12 +12,14 @@ audit_folds     what can be repeated at will: one entry an hour
 staff_views     what operators of the service have looked at
 audit_file      they as CSV
 charset         requests are read as UTF-8
+wording         what Python says, in the language of whoever reads it
 ids clock text  identifiers; time, handed in; what names may hold
 whitelist       lists of addresses and CIDR blocks as people write them
 addresses       which are public: where a tenant may have us connect to
 sealed          secrets in rows: what cannot be opened is an answer, and a line for operators
 checks          what this installation must have before it starts
 kept caching    what is kept in the cache, which may be away; the cache in Redis, which is not asked again while it is away
+counts_here     windows of tries in this process, while the cache is away
 pulse           whether a worker is there
 logs            what is not worth a line
 portions turns  a long list in parts; queues taken in turn (pure)

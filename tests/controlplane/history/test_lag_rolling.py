@@ -88,7 +88,9 @@ def shown(start, end, step_s, clock):
 
 
 @pytest.mark.timeout(300)  # thousands of rows in each of the examples
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     runs=st.lists(st.tuples(figures, st.integers(1, 150)), min_size=1, max_size=12),
     offset=st.integers(0, 59),

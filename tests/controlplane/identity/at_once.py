@@ -37,9 +37,9 @@ def main(directory: Path, database_url: str) -> None:
     written: list[str] = []
     write = links.letter_write
 
-    def kept(*, letter, address, now) -> None:
+    def kept(*, letter, **about) -> None:
         written.append(letter.body)
-        write(letter=letter, address=address, now=now)
+        write(letter=letter, **about)
 
     links.letter_write = kept
 
