@@ -284,6 +284,7 @@ class JobRunsApi(APIView):
     """/api/v1/jobs/{job}/runs."""
 
     permission_classes = (OperatorPermission,)
+    bodies_are_optional = True  # without one: what the job does by itself
 
     @extend_schema(responses=JobRunPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
     def get(self, request: Request, job: str) -> Response:

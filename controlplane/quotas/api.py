@@ -44,7 +44,7 @@ DAYS = [
     OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: 30 days ago"),
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
 ]
-DAY = OpenApiParameter("day", OpenApiTypes.STR, description="UTC, 2026-11-21; default: the last one with a report")
+DAY = OpenApiParameter("day", OpenApiTypes.DATE, description="UTC, 2026-11-21; default: the last one with a report")
 
 
 class ThrottlingApi(APIView):

@@ -145,6 +145,7 @@ class RebalancesApi(APIView):
     """/api/v1/rebalances."""
 
     permission_classes = (OperatorPermission,)
+    bodies_are_optional = True  # without one: the only cluster, by all goals
 
     @extend_schema(responses=RebalancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:

@@ -113,6 +113,8 @@ class RebalanceCreateSerializer(StrictSerializer):
 class RebalancePaceSerializer(StrictSerializer):
     """PATCH: what is not named stays."""
 
+    not_empty = True
+
     throttle_bytes_per_s = _throttle(required=False)
     at_once = _at_once(required=False)
 

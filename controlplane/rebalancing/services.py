@@ -179,6 +179,8 @@ def rebalance_pace(
 
     Raises NotFound, Conflict, Invalid.
     """
+    if throttle_bytes_per_s is None and at_once is None:
+        raise Invalid("nothing to change: give throttle_bytes_per_s, at_once or both")
     row = _locked(rebalance_id)
     _expect(row, [RebalanceState.PLANNING, RebalanceState.PROPOSED, *UNDER_WAY], "changed")
     throttle = row.throttle_bytes_per_s if throttle_bytes_per_s is None else throttle_bytes_per_s

@@ -23,8 +23,8 @@ from dataplane.protocol.messages.groups import DescribedGroup, DescribedGroupMem
 CLUSTER = ClusterAddress(0, "")
 BROKER, COORDINATOR = ("127.0.0.1", 9091), ("127.0.0.1", 9092)
 MEMBER = DescribedGroupMember("w-1-uuid", None, "w-1", "/10.0.0.7", b"\xff\xfe", b"\xfe\xff\xff")
-CONNECT = DescribedGroup(0, "k.sink", "Stable", "connect", "sessioned", (MEMBER,))
-ANSWER = encode(DescribeGroupsResponse(0, (CONNECT, DescribedGroup(16, "k.x", "", "", "", ()))), 1)
+CONNECT = DescribedGroup(0, None, "k.sink", "Stable", "connect", "sessioned", (MEMBER,))
+ANSWER = encode(DescribeGroupsResponse(0, (CONNECT, DescribedGroup(16, None, "k.x", "", "", "", ()))), 1)
 
 
 def test_state_protocol_and_members_are_read_whatever_they_have_been_assigned():

@@ -30,7 +30,7 @@ from .test_classic_members import member
 COORDINATOR, WHO = ("127.0.0.1", 9092), Identification("s")
 ONE = DescribedGroupMember("w-1-uuid", None, "w-1", "/10.0.0.7", b"\xff\xfe", b"\xfe\xff\xff")
 TWO = replace(ONE, member_id="w-2-uuid")
-STABLE = DescribedGroup(0, "k.öl", "Stable", "consumer", "range", (ONE, TWO))
+STABLE = DescribedGroup(0, None, "k.öl", "Stable", "consumer", "range", (ONE, TWO))
 
 
 def classic(*groups):
@@ -115,8 +115,8 @@ def asked(monkeypatch):
             names = request.groups
             assert not request.include_authorized_operations
             questions.append((key, names))
-            there = {"k.öl": STABLE, "k.moved": DescribedGroup(16, "k.moved", "")}
-            return classic(*(there.get(name, DescribedGroup(0, name, "Dead")) for name in names))
+            there = {"k.öl": STABLE, "k.moved": DescribedGroup(16, None, "k.moved", "")}
+            return classic(*(there.get(name, DescribedGroup(0, None, name, "Dead")) for name in names))
         assert flexible
         names = decode(ConsumerGroupDescribeRequest, 1, body).group_ids
         questions.append((key, names))
