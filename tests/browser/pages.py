@@ -22,6 +22,7 @@ ANSWERS = {
     "prices-wrong": 422,
     "instance-snippets-wrong": 422,
     "instance-history-wrong": 422,
+    "instance-broker-wrong": 422,
     "instance-what-if-wrong": 422,
     "fleet-credit-notes-wrong": 422,
 }

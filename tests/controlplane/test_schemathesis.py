@@ -191,7 +191,9 @@ RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 QUICK, LONG = 2, 250
 OPERATORS = "operators"
-"""The tag of what the service's operators alone may ask: their key asks it, or nothing behind the permission would be met."""
+"""The tag of what the service's operators alone may ask: their key asks it, or nothing behind the permission would be met.
+
+Which of their data is refused by rules that no schema can say is not listed yet (RULED): of theirs that is not looked at."""
 
 
 @pytest.fixture
@@ -278,7 +280,11 @@ class World:
                 self.asked += 1
                 response = case.call(headers=key)
                 case.validate_response(response, headers=key, excluded_checks=[positive_data_acceptance])
-                assert is_taken(case, response), (response.status_code, response.text, case.as_curl_command())
+                assert asking != self.key or is_taken(case, response), (
+                    response.status_code,
+                    response.text,
+                    case.as_curl_command(),
+                )
                 transaction.set_rollback(True)
         finally:
             nodes, found, configs, groups = self.kept
