@@ -33,7 +33,7 @@ def test_to_a_topic_without_a_mouse(open_page, console, screen, scheme):
     option = page.get_by_role("option", name=re.compile("^shipments.v2"))
     expect(option).to_have_attribute("aria-selected", "true")
     expect(box).to_have_attribute("aria-activedescendant", option.get_attribute("id"))
-    expect(page.locator("#palette-count")).to_have_text("2 places found")  # and a throttle rule of it
+    expect(page.locator("#palette-count")).to_have_text("2 places found")  # and a load of it
     found = violations(page, "palette")
     box.press("Enter")
     expect(page).to_have_url(re.compile("/topics/shipments.v2$"))
