@@ -3,8 +3,10 @@
     python -m tests.simulation --seeds 1000 [--first 0] [--rounds 6] [--jobs 2]      again after it was stopped: goes on
     python -m tests.simulation --seeds 1000 --jobs 1 --shard 1/2      every second seed, for two processes side by side
     python -m tests.simulation --merge                adds up what they have left
+    python -m tests.simulation --seeds 1000 --transfers      every seed has transactions, and faults that lie in wait for them
     python -m tests.simulation --seed 4711            one run, with what happened, twice: the traces must be equal
-    python -m tests.simulation --calibrate 200        every planted bug, until a seed catches it or so many have not
+    python -m tests.simulation --calibrate 200        every planted bug, until a seed catches it or so many have not;
+                                                      with --transfers those of transactions
 
 Progress while it runs, a table at the end, figures in var/reports/simulation.json (`figures.py`). Exit code 1 when
 something was found, or when a planted bug was not.
@@ -21,8 +23,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tests.simulation import bugs
-from tests.simulation.campaign import ROUNDS, Outcome, prepare, run
-from tests.simulation.faults import KINDS
+from tests.simulation.bugs_of_transactions import BUGS_OF_TRANSACTIONS
+from tests.simulation.campaign import ROUNDS, Outcome, prepare
+from tests.simulation.faults import KINDS, OF_TRANSACTIONS
 from tests.simulation.figures import DIRECTORY, WHOLE, Figures, Kept, keep, merged
 from tests.support.shard import WHOLE as EVERYTHING
 from tests.support.shard import IncompleteError, shard
@@ -36,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="faults in a run")
+    parser.add_argument("--transfers", action="store_true", help="transactions in every run, not in every fifth")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, help="only this one, in full")
     parser.add_argument("--calibrate", type=int, metavar="SEEDS", help="look for the planted bugs")
@@ -44,14 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     prepare()
     if options.seed is not None:
-        return _one(options.seed, options.rounds)
+        return _one(options)
     if options.calibrate is not None:
         return _calibrate(options)
     return _merge() if options.merge else _many(options)
 
 
-def _one(seed: int, rounds: int) -> int:
-    first, again = run(seed, rounds=rounds), run(seed, rounds=rounds)
+def _one(options: argparse.Namespace) -> int:
+    seed = options.seed
+    first, again = (bugs.run_with(None, seed, rounds=options.rounds, transfers=options.transfers) for _ in range(2))
     for when, what in first.trace[1]:
         if not what.startswith("acknowledged"):
             print(f"{when:9.3f}  {what}")
@@ -62,7 +67,7 @@ def _one(seed: int, rounds: int) -> int:
 
 def _many(options: argparse.Namespace) -> int:
     """The seeds of a part that are left; what they show is saved as it goes, and told when all parts are complete."""
-    kept = Kept(Figures(options.first, options.seeds, options.rounds), options.shard)
+    kept = Kept(Figures(options.first, options.seeds, options.rounds, options.transfers), options.shard)
     figures, began, said = kept.figures, time.monotonic(), 0.0
     try:
         for outcome in _outcomes(options, None, kept.left):
@@ -88,7 +93,7 @@ def _merge() -> int:
     except IncompleteError as error:
         print(f"not merged: {error}", file=sys.stderr)
         return 2
-    for kind in KINDS:
+    for kind in (*KINDS, *(OF_TRANSACTIONS if whole.transfers else ())):
         print(f"  {kind:<12}{whole.faults.get(kind, 0):>8}")
     print(f"{len(whole.violations)} violations in {whole.seeds} seeds; {whole.acknowledged} records acknowledged")
     rate, virtual = whole.seeds / whole.seconds, whole.virtual_s / whole.seconds
@@ -100,7 +105,7 @@ def _merge() -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     rows = []
-    for name in bugs.BUGS:
+    for name in BUGS_OF_TRANSACTIONS if options.transfers else bugs.BUGS:
         began = time.monotonic()
         seeds = range(options.first, options.first + options.calibrate)
         caught = next((outcome for outcome in _outcomes(options, name, seeds) if outcome.violation is not None), None)
@@ -120,7 +125,9 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 def _outcomes(options: argparse.Namespace, bug: str | None, seeds: range) -> Iterator[Outcome]:
     """In order, however many processes there are."""
-    work = partial(bugs.run_with, bug, rounds=options.rounds)  # a worker imports no `__main__`
+    work = partial(
+        bugs.run_with, bug, rounds=options.rounds, transfers=options.transfers
+    )  # a worker imports no `__main__`
     if options.jobs == 1:
         yield from map(work, seeds)
         return

@@ -13,21 +13,26 @@ from typing import TYPE_CHECKING
 from dataplane.cluster.paths import state_path
 from dataplane.replication.leadership import NO_EPOCH
 from dataplane.tasks import Future, Task, gather
-from tests.simulation.faults import Faults
+from dataplane.transactions.model import TransactionState
+from tests.simulation.faults import KINDS, Faults
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dataplane.replication.replica.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
 
 PATIENCE_S = 3.0
 """Of who lies in wait."""
+UNHEARD_S = 7.0
+"""So late comes what followers were sent: a successor of who has died is elected by then."""
 
 
 class Ambushes(Faults):
     """Those that lie in wait."""
 
-    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int) -> None:
-        super().__init__(cluster, topic, partitions)
+    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int, kinds: Sequence[str] = KINDS) -> None:
+        super().__init__(cluster, topic, partitions, kinds)
         self._awaited: list[tuple[Callable[[], bool], Future[bool]]] = []
         cluster.network.looks.append(self._look)
 
@@ -138,6 +143,28 @@ class Ambushes(Faults):
             session.resume()
         await self._sleep(0.0, 1.0)
 
+    async def _decision(self) -> None:
+        """Does anybody hear of a commit before it holds? Who decides dies with it, and its successor knows of none.
+
+        What it sends to its followers arrives too late, and they do not ask again meanwhile. Connections that it opens now are
+        quick: it could tell the partitions that others lead. Nobody is elected before the transaction's time is over, so that
+        its successor aborts it, whoever asks for the commit again.
+        """
+        cluster = self._cluster
+        if not await self._until(lambda: self._decides() is not None):
+            return
+        coordinator = self._decides()
+        assert coordinator is not None
+        cluster.note(f"b{coordinator} decides alone")
+        for other in self._others(coordinator):
+            cluster.network.delay(cluster.host(coordinator), cluster.host(other), UNHEARD_S)
+            cluster.network.reset(cluster.host(coordinator), cluster.host(other))
+        await self._sleep(0.1, 0.5)
+        self._die(coordinator)
+        await self._cut_off(cluster.ids, 3.8, 4.5)
+        await self._sleep(1.0, 3.0)
+        self._start(coordinator)
+
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     def _until(self, condition: Callable[[], bool]) -> Future[bool]:
@@ -154,6 +181,20 @@ class Ambushes(Faults):
                 if not reached.done and condition():
                     reached.resolve(True)
             self._awaited += [each for each in awaited if not each[1].done]
+
+    def _decides(self) -> int | None:
+        """Who is about to commit a transaction of which it leads some partitions, and others do the rest."""
+        for broker, running in self._cluster.brokers.items():
+            for transaction in running.transactions.transactions()[0]:
+                if (
+                    transaction.state is TransactionState.ONGOING
+                    and transaction.pending is TransactionState.PREPARE_COMMIT
+                ):
+                    known = [running.metadata.partition(*partition) for partition in transaction.partitions]
+                    leaders = {each.leader for each in known if each is not None}
+                    if broker in leaders and len(leaders) > 1:
+                        return broker
+        return None
 
     def _is_registered(self, broker: int) -> bool:
         running = self._cluster.brokers.get(broker)

@@ -260,9 +260,10 @@ def planted(name: str) -> Iterator[None]:
         yield
 
 
-def run_with(bug: str | None, seed: int, *, rounds: int) -> Outcome:
-    """A run with a bug planted, or with none."""
+def run_with(bug: str | None, seed: int, *, rounds: int, transfers: bool = False) -> Outcome:
+    """A run with a bug planted, or with none. It has transactions where they are asked for, or the bug is one of theirs."""
+    has_transfers = True if transfers or bug in BUGS_OF_TRANSACTIONS else None
     if bug is None:
-        return run(seed, rounds=rounds)
+        return run(seed, rounds=rounds, transfers=has_transfers)
     with planted(bug):
-        return run(seed, rounds=rounds, transfers=True if bug in BUGS_OF_TRANSACTIONS else None)
+        return run(seed, rounds=rounds, transfers=has_transfers)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
@@ -22,6 +22,7 @@ from tests.simulation.ambushes import Ambushes
 from tests.simulation.at_rest import check_at_rest
 from tests.simulation.cluster import SETTINGS, SimulatedCluster
 from tests.simulation.disturbances import Disturbances, PlannedError
+from tests.simulation.faults import KINDS, OF_TRANSACTIONS
 from tests.simulation.invariants import MIN_INSYNC_REPLICAS, ViolationError
 from tests.simulation.operators import Operators
 from tests.simulation.pace import Pace
@@ -71,9 +72,14 @@ def prepare() -> None:
 
 
 def run(seed: int, *, rounds: int = ROUNDS, transfers: bool | None = None) -> Outcome:
-    """A whole run from a seed. `transfers`: whether there are transactions; None: as the seed says."""
+    """A whole run from a seed. `transfers`: whether there are transactions; None: as the seed says.
+
+    Where they are asked for there are faults of their own as well (`OF_TRANSACTIONS`): with these, other seeds would not
+    be the runs that once found something.
+    """
     began = time.process_time()
-    campaign = _Campaign(seed, has_transfers(seed) if transfers is None else transfers)
+    kinds = (*KINDS, *OF_TRANSACTIONS) if transfers else KINDS
+    campaign = _Campaign(seed, has_transfers(seed) if transfers is None else transfers, kinds)
     violation = None
     try:
         with _garbage_kept():
@@ -115,7 +121,7 @@ def _garbage_kept() -> Iterator[None]:
 
 
 class _Campaign:
-    def __init__(self, seed: int, transfers: bool) -> None:
+    def __init__(self, seed: int, transfers: bool, kinds: Sequence[str]) -> None:
         self.cluster = cluster = SimulatedCluster(seed, settings=CAMPAIGN_SETTINGS)
         cluster.network.survives = lambda error: isinstance(error, PlannedError)
         random = Random(cluster.random.getrandbits(64))
@@ -125,7 +131,7 @@ class _Campaign:
         if transfers:
             chosen.append(Transfers)
         self.workloads: list[Workload] = [Orders(self.shared), *(make(self.shared) for make in chosen)]
-        self.faults = _AllFaults(cluster, Orders.TOPIC, Orders.PARTITIONS)
+        self.faults = _AllFaults(cluster, Orders.TOPIC, Orders.PARTITIONS, kinds)
 
     @property
     def acknowledged(self) -> int:

@@ -22,6 +22,8 @@ deposed        what a controller sends to somebody arrives when there is another
 blind          while nobody decides, a leader that does not hear one of its followers, and then dies
 relapse        who is about to join the ISR loses power; the proposal arrives when it is back, and then the others die
 unconfirmed    the last one in the ISR, about to be joined by another, cannot say so to anybody, and loses power
+decision       who has a commit on its way to the log of transactions is not heard by its followers, and dies (where a run
+               is asked to have transactions)
 
 `ambush` and those from `deposed` on are in `ambushes.py`, what operators do meanwhile is in `operators.py`, and what a
 machine does that goes on working is in `disturbances.py`.
@@ -38,6 +40,8 @@ from dataplane.cluster.paths import parse_state, state_path
 from dataplane.tasks import Task, gather
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.simulation.cluster import SimulatedCluster
 
 KINDS = (
@@ -70,6 +74,7 @@ KINDS = (
     "configure",
     "stop",
 )
+OF_TRANSACTIONS = ("decision",)
 AT_ONCE = (1, 1, 2, 2, 3)
 FEW_KINDS, MANY_OF_FEW = 0.4, 6
 """So many runs draw from so few kinds: the same again and again meets what all sorts in turn do not."""
@@ -78,15 +83,15 @@ FEW_KINDS, MANY_OF_FEW = 0.4, 6
 class Faults:
     """Makes those that wait for nothing."""
 
-    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int) -> None:
+    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int, kinds: Sequence[str] = KINDS) -> None:
         self._cluster, self._topic, self._partitions = cluster, topic, partitions
         self._random = cluster.random
         self._suffering: int | None = None  # the broker that has lost something, until it is in sync again
         self._away = 0  # moves of replicas that are not known to be over
         self._witness = cluster.zookeeper.connect(3600.0)  # hears of changes as a broker would
         few = self._random.random() < FEW_KINDS
-        self._kinds = self._random.sample(KINDS, MANY_OF_FEW) if few else KINDS
-        self.counts = dict.fromkeys(KINDS, 0)
+        self._kinds = self._random.sample(kinds, MANY_OF_FEW) if few else kinds
+        self.counts = dict.fromkeys(kinds, 0)
 
     async def campaign(self, rounds: int) -> None:
         """So many, with pauses; healed at the end."""
@@ -234,11 +239,11 @@ class Faults:
     async def _outage(self) -> None:
         await self._cut_off(self._cluster.ids)
 
-    async def _cut_off(self, brokers: list[int]) -> None:
+    async def _cut_off(self, brokers: list[int], shortest: float = 0.3, longest: float = 6.0) -> None:
         sessions = [self._cluster.session(broker) for broker in brokers]
         for session in sessions:
             session.cut()
-        await self._sleep(0.3, 6.0)
+        await self._sleep(shortest, longest)
         for session in sessions:
             session.resume()
 

@@ -29,6 +29,7 @@ class Figures:
     first: int
     seeds: int
     rounds: int
+    transfers: bool = False
     done: int = 0
     seconds: float = 0.0
     virtual_s: float = 0.0
@@ -37,9 +38,9 @@ class Figures:
     violations: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def what(self) -> tuple[int, int, int]:
+    def what(self) -> tuple[int, int, int, bool]:
         """What was asked for."""
-        return self.first, self.seeds, self.rounds
+        return self.first, self.seeds, self.rounds, self.transfers
 
     def add(self, outcome: Outcome) -> None:
         """One seed more."""
@@ -107,6 +108,7 @@ def keep(more: dict[str, Any], directory: Path = DIRECTORY) -> None:
 
 def _read(path: Path) -> Figures:
     kept = json.loads(path.read_text())
+    kept.setdefault("transfers", False)  # it may be older than the option
     return Figures(**{each.name: kept[each.name] for each in fields(Figures)})
 
 

@@ -34,10 +34,21 @@ def test_a_stopped_run_goes_on_with_the_seed_after_the_last_one_saved(tmp_path):
     assert again.figures.faults == {"kill": 2, "pause": 4}
 
 
-@pytest.mark.parametrize("other", [Figures(100, 6, 6), Figures(100, 5, 7), Figures(99, 5, 6)])
+@pytest.mark.parametrize(
+    "other", [Figures(100, 6, 6), Figures(100, 5, 7), Figures(99, 5, 6), Figures(100, 5, 6, transfers=True)]
+)
 def test_a_run_of_something_else_begins_anew(other, tmp_path):
     ran(Kept(asked(), (1, 1), tmp_path), 2)
     assert len(Kept(other, (1, 1), tmp_path).left) == other.seeds
+
+
+def test_what_was_kept_before_every_seed_could_have_transactions_goes_on(tmp_path):
+    ran(Kept(asked(), (1, 1), tmp_path), 2)
+    path = tmp_path / "simulation.1-of-1.json"
+    kept = json.loads(path.read_text())
+    del kept["transfers"]
+    path.write_text(json.dumps(kept))
+    assert list(Kept(asked(), (1, 1), tmp_path).left) == [102, 103, 104]
 
 
 def test_a_run_that_was_complete_begins_anew(tmp_path):
@@ -76,12 +87,14 @@ def test_parts_of_different_runs_are_not_added_up(tmp_path):
         merged(tmp_path)
 
 
-def test_processes_side_by_side_run_all_seeds(tmp_path):
+@pytest.mark.parametrize("asked_for", [[], pytest.param(["--transfers"], marks=pytest.mark.long)])
+def test_processes_side_by_side_run_all_seeds(asked_for, tmp_path):
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tests.simulation", "--seeds", "3", "--rounds", "1", "--jobs", "2"]
+    command = [sys.executable, "-m", "tests.simulation", "--seeds", "3", "--rounds", "1", "--jobs", "2", *asked_for]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads((tmp_path / "var/reports/simulation.json").read_text())["seeds"] == 3
+    written = json.loads((tmp_path / "var/reports/simulation.json").read_text())
+    assert (written["seeds"], written["transfers"]) == (3, bool(asked_for))
