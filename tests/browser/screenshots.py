@@ -1,7 +1,7 @@
 """``pytest tests/browser/screenshots.py``: every page as a picture into var/screenshots, to be looked at by people.
 
-Not collected by a run of all tests: a picture asserts nothing. ``-k readme`` makes the one that is committed,
-docs/console.png.
+Not collected by a run of all tests: of a picture nothing is asserted but that it is of the page that was asked for, with the
+status that `pages.visit` expects of it. ``-k readme`` makes the one that is committed, docs/console.png.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from PIL import Image
 from . import pages
 from .conftest import ROOT, in_chinese
 
+DESKTOP = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"}
+PHONE = {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "device_scale_factor": 2}
 LOOKS = {
-    "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "device_scale_factor": 2},
-    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
-    "chinese": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "desktop": DESKTOP,
+    "phone": PHONE,
+    "dark": {**DESKTOP, "color_scheme": "dark"},
+    "dark-phone": {**PHONE, "color_scheme": "dark"},
+    "chinese": DESKTOP,
+    "chinese-phone": PHONE,
 }
+IN_CHINESE = {"chinese", "chinese-phone"}
 
 
 @pytest.mark.timeout(300)
@@ -31,7 +36,7 @@ def test_every_page_as_a_picture(console, open_page, look):
         ("admin", pages.operators(console)),
     ):
         page = open_page(person, **LOOKS[look])
-        if look == "chinese":
+        if look in IN_CHINESE:
             in_chinese(page, console)
         for name, address in addresses.items():
             pages.visit(page, name, address)
@@ -46,7 +51,7 @@ README_COLOURS = 64
 
 def test_the_picture_of_the_readme(console, open_page, tmp_path):
     page = open_page("alice", viewport=README_SIZE, color_scheme="light")
-    page.goto(pages.tenants(console)["instance-quota"])
+    pages.visit(page, "instance-quota", pages.tenants(console)["instance-quota"])
     page.wait_for_timeout(9000)
     page.screenshot(path=tmp_path / "page.png")
     with Image.open(tmp_path / "page.png") as picture:

@@ -3,18 +3,34 @@
 The first of them has told usage in every hour of this month and the one before, of each topic on three brokers: more than
 100,000 rows a month, of which the days that ended SLUICE_METERING_KEEP_DAYS ago are folded, as beat has them folded.
 
-One organisation has them all; as many others have one instance each, for what is searched without a tenant. The
-addresses come from the routes, so that a page or a list added later is measured by having a route. Times are the least
-CPU time of five after one that warms up, in this thread: what others do to the machine meanwhile is no page's fault. The
-ordinary run counts queries only, with 200 instances.
+One organisation has them all; as many others have one instance each, for what is searched without a tenant. Every instance
+has what the last minutes have left of it: samples, minutes, requests and lag; there are 10,000 groups with minutes of lag in
+the last ten, five of each instance, and a tenth as many more in the first. The first has all that is kept of an instance. The
+addresses come from the routes, so that a page or a list added later is measured by having a route.
+
+Measured is this thread: the database's part is in it on SQLite, which runs in here; ZooKeeper, brokers and masters are fakes,
+which cost next to nothing. Of five requests after one that warms up:
+
+* the least CPU time is under 300 ms: what others do to the machine meanwhile is no page's fault;
+* the median of the time on the clock is under 300 ms on a machine that is quiet, and longer where it is not
+  (`tests.support.waiting.promised`).
+
+On PostgreSQL, where CPU time of this thread has nothing of the database's, the clock is what counts: a test of its own runs
+all of it there. The slowest are printed, and kept in var/reports/scale.json. The ordinary run counts queries only, with 200
+instances.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import statistics
+import subprocess
+import sys
 import time
 from datetime import timedelta
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import pytest
@@ -43,6 +59,7 @@ from controlplane.clusters import zookeeper
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
+from controlplane.env import ROOT
 from controlplane.health.models import HealthSpell
 from controlplane.history.lag import samples
 from controlplane.history.lag.rows import digest_of
@@ -56,6 +73,8 @@ from controlplane.history.models import (
     RequestDay,
     RequestHour,
     RequestMinute,
+    RequestSample,
+    Sample,
 )
 from controlplane.history.requests.by_broker import text_of
 from controlplane.instances.models import Instance
@@ -74,7 +93,12 @@ from controlplane.tenants import invitations
 from controlplane.tenants.models import Membership, Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 from quota.contracts.topics_moved import TopicsMoved
+from tests.support import postgresql
+from tests.support.evidence import kept, moment
+from tests.support.ports import free_port
+from tests.support.postgresql import PostgreSQLServer
 from tests.support.usage import user_row, users_raise
+from tests.support.waiting import promised
 
 from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
@@ -94,6 +118,11 @@ from .token_issuers.rows import token_issuer_row
 ALARM, RECEIVER, BUDGET = "alm-000000000001", "rcv-000000000001", "bud-000000000001"
 LOAD = "load-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
+GROUPS_EACH, GROUPS_OF_ALL = 5, 10_000
+MORE_OF_FIRST = GROUPS_OF_ALL // 10
+LATELY_MINUTES = 10
+SLOWEST = 10
+"""So many addresses are kept in the report."""
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2", "?sort=-storage_gib&page=2", "?sort=health&page=2", "?health=healthy&page=2"],
     "instance_names": ["?page=2"],
@@ -342,6 +371,54 @@ def history(first, *, everything):
     )  # fmt: skip
 
 
+def lately(instances, first):
+    """What the last minutes have left of every instance, and of GROUPS_EACH of its groups; of the first of more groups.
+
+    Of the first there is more already (`history`): what is there stays.
+    """
+    now = int(SYSTEM_CLOCK.now().timestamp())
+    others = [each for each in instances if each != first]
+    tens, minutes = now // 10 * 10, now // 60 * 60
+    Sample.objects.bulk_create(Sample(**sample(tens - 10 * ago, each)) for each in others for ago in range(6))
+    Minute.objects.bulk_create(
+        rolled(Minute, minutes - 60 * ago, each) for each in others for ago in range(1, LATELY_MINUTES + 1)
+    )
+    Hour.objects.bulk_create(rolled(Hour, now // 3600 * 3600 - 3600, each) for each in others)
+    asked = {
+        "counts": counts_of(300, errors={"NOT_LEADER_OR_FOLLOWER": 1}).to_text(),
+        "topics": json.dumps({f"topic-{topic:03}": [10**6 + topic, 5 * 10**6] for topic in range(50)}),
+        "brokers": text_of(dict.fromkeys(range(1, 4), counts_of(100))),
+    }
+    RequestSample.objects.bulk_create(
+        RequestSample(instance=each, at=tens - 10 * ago, windows=1, **asked) for each in others for ago in range(3, 9)
+    )
+    RequestMinute.objects.bulk_create(
+        RequestMinute(instance=each, at=minutes - 60 * ago, windows=6, **asked)
+        for each in others
+        for ago in range(1, LATELY_MINUTES + 1)
+    )
+    names = [(each, f"topic-{number:03}-readers") for each in instances for number in range(GROUPS_EACH)]
+    names += [(first, f"many-{number:04}") for number in range(MORE_OF_FIRST * len(names) // GROUPS_OF_ALL)]
+    LagGroup.objects.bulk_create(LagGroup(instance=each, digest=digest_of(name), name=name) for each, name in names)
+    groups = LagGroup.objects.exclude(name=READERS).values_list("pk", flat=True)
+    LagMinutes.objects.bulk_create(
+        LagMinutes(group=group, at=at, until=at, late_s=3, messages=1 + group, oldest_ms=1000 * (at - ago), size=100)
+        for group in groups
+        for ago in range(1, LATELY_MINUTES + 1)
+        for at in [minutes - 60 * ago]
+    )
+    keys = [samples.INSTANCE, *(samples.group_key(f"topic-{number:03}-readers") for number in range(GROUPS_EACH))]
+    LagSample.objects.bulk_create(
+        LagSample(
+            instance=each, part=1, at=tens - 10 * ago, until=tens - 10 * ago, late_s=1, digest=ago,
+            figures=json.dumps({key: [1 + ago, 1000 * (tens - ago), 100] for key in keys}),
+        )
+        for each in others
+        for ago in range(1, 7)
+    )  # fmt: skip
+    return len(names)
+
+
 def alarms(instance):
     """As many as an instance can have, with a long history, and messages to each of its receivers."""
     now = SYSTEM_CLOCK.now()
@@ -522,8 +599,22 @@ def _answers(address):
     )  # no broker here has given a route its address
 
 
+class Cost(NamedTuple):
+    """What a request for an address takes."""
+
+    queries: int
+    cpu_ms: float
+    """The least of the rounds, of this thread."""
+    clock_ms: float
+    """The median of the rounds."""
+
+    def is_too_much(self):
+        clock_ms = 1000 * promised(MOST_MS / 1000)
+        return self.queries >= MOST_QUERIES or self.cpu_ms >= MOST_MS or self.clock_ms >= clock_ms
+
+
 def costs(addresses, rounds):
-    """Queries and median milliseconds by address."""
+    """By address. Without rounds queries are counted, and no time is taken."""
     found = {}
     for client, address in addresses:
         warm = client.get(address)
@@ -531,12 +622,13 @@ def costs(addresses, rounds):
         with CaptureQueriesContext(connection) as queries:
             client.get(address).getvalue()  # what comes piece by piece is asked for meanwhile
         asked = len(queries)  # before the next request: Django forgets the queries of the one before
-        took = []
+        cpu_ms, clock_ms = [0.0] * (not rounds), [0.0] * (not rounds)
         for _ in range(rounds):
-            began = time.thread_time()
+            began, began_cpu = time.perf_counter(), time.thread_time()
             client.get(address).getvalue()
-            took.append(1000 * (time.thread_time() - began))
-        found[address] = (asked, min(took, default=0.0))
+            cpu_ms.append(1000 * (time.thread_time() - began_cpu))
+            clock_ms.append(1000 * (time.perf_counter() - began))
+        found[address] = Cost(asked, min(cpu_ms), statistics.median(clock_ms))
     return found
 
 
@@ -545,11 +637,13 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
     if rounds:
         now = SYSTEM_CLOCK.now()
         hours = int((now - last_month().start).total_seconds()) // 3600 + 1
-    (first, *_) = populate(
+    (first, *others) = populate(
         alice.organisation, admin, flow_master, instances=instances, hours=hours, brokers_told=(1, 2, 3)
     )
     admin.messages.write(f"{first.removeprefix('ins-')}.topic-007", 0, b"a message")
     history(first, everything=bool(rounds))
+    groups = lately([first, *others], first)
+    assert groups >= GROUPS_OF_ALL * instances // 2000
     at_alice = Client()
     at_alice.force_login(alice.user)
     one = Instance.objects.for_organisation(alice.organisation).get(pk=first)
@@ -578,7 +672,7 @@ def measured(alice, charlie, at_staff, admin, flow_master, crowd, instances, rou
         fold_what_is_over()
         addresses += usage_of_last_month(alice, at_alice, first)
     found = costs(addresses, rounds)
-    assert found[f"/{PREFIX}instances"][0] > 0, "nothing was counted"
+    assert found[f"/{PREFIX}instances"].queries > 0, "nothing was counted"
     return found
 
 
@@ -592,15 +686,38 @@ def at_staff(db):
 
 def test_no_page_and_no_list_asks_thirty_questions(alice, charlie, at_staff, admin, flow_master, crowd):
     found = measured(alice, charlie, at_staff, admin, flow_master, crowd, instances=200, rounds=0)
-    assert {address: cost for address, cost in found.items() if cost[0] >= MOST_QUERIES} == {}
+    assert {address: cost for address, cost in found.items() if cost.queries >= MOST_QUERIES} == {}
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_two_thousand_instances_are_quick_everywhere(alice, charlie, at_staff, admin, flow_master, crowd):
     found = measured(alice, charlie, at_staff, admin, flow_master, crowd, instances=2000, rounds=5)
     assert len(admin.topics) == 100_000
-    for address, (queries, took_ms) in sorted(found.items(), key=lambda item: -item[1][1]):
-        print(f"{queries:3} queries {took_ms:6.1f} ms  {address}")
-    slow = {address: cost for address, cost in found.items() if cost[0] >= MOST_QUERIES or cost[1] >= MOST_MS}
-    assert slow == {}
+    slowest = sorted(found.items(), key=lambda item: -item[1].clock_ms)
+    for address, cost in slowest:
+        print(f"{cost.queries:3} queries {cost.cpu_ms:6.1f} ms CPU {cost.clock_ms:6.1f} ms  {address}")
+    figures = {
+        "at": moment(), "instances": 2000, "addresses": len(found), "clock_bound_ms": round(1000 * promised(MOST_MS / 1000)),
+        "most_queries": max(cost.queries for cost in found.values()),
+        "slowest": [{"address": address, **cost._asdict()} for address, cost in slowest[:SLOWEST]],
+    }  # fmt: skip
+    kept("scale", {connection.vendor: figures})
+    assert {address: cost for address, cost in found.items() if cost.is_too_much()} == {}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(connection.vendor == "postgresql", reason="all of this runs on PostgreSQL already")
+def test_they_are_as_quick_on_postgresql(tmp_path):
+    """By a run of the test above in a process whose database is there: settings choose it before any test begins."""
+    if not postgresql.is_installed():
+        pytest.skip("PostgreSQL is not installed")
+    test = f"{__file__}::{test_two_thousand_instances_are_quick_everywhere.__name__}"
+    with PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-m", "long", "-p", "no:cacheprovider", test],
+            env={**os.environ, "DATABASE_URL": server.database("sluice")},
+            cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+from collections import Counter
 from copy import deepcopy
 from datetime import UTC, datetime
 
@@ -34,6 +35,7 @@ from controlplane.env import REST_LIMITS, ROOT
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Role
 from controlplane.wsgi import application
+from tests.support.evidence import kept, moment
 
 from .admission.rows import change_row
 from .alarms.rows import alarm_row, receiver_row
@@ -190,6 +192,9 @@ RULED_AS_A_WHOLE = {
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 QUICK, LONG = 2, 250
+FEW_OPERATIONS, LEAST_EACH = 20, 40
+"""Of more operations than these so many requests each are made, on the average, by LONG: of one that takes nothing but a key ten
+are all that there are, of most 250 to 310. So a run of all operations makes 10,000 at the least."""
 OPERATORS = "operators"
 """The tag of what the service's operators alone may ask: their key asks it, or nothing behind the permission would be met.
 
@@ -262,6 +267,19 @@ def world(alice, charlie, instance, tree, admin, flow_master, tmp_path, monkeypa
     print(f"{world.asked} requests")  # pytest -rP shows it
 
 
+@pytest.fixture(scope="module")
+def asked(request):
+    """Requests by operation, as the long test counts them. Their sum is printed at the end whatever pytest captures, kept in
+    var/reports/schemathesis.json, and large enough."""
+    found = Counter()
+    yield found
+    operations, total = len(found), found.total()
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n{total:,} requests by {operations} operations of {SCHEMA.statistic.operations.total}")
+    kept("schemathesis", {label: {"requests": count, "at": moment()} for label, count in found.items()})
+    assert operations <= FEW_OPERATIONS or total >= LEAST_EACH * operations
+
+
 class World:
     def __init__(self, keys, key, real, tree, admin):
         """`keys` of operations with a tag, `key` of all others."""
@@ -322,5 +340,6 @@ def test_answers_keep_to_the_schema(case, world):
 @pytest.mark.timeout(1200)
 @SCHEMA.parametrize()
 @settings(max_examples=LONG, deadline=None, suppress_health_check=list(HealthCheck))
-def test_answers_to_thousands_of_requests_keep_to_the_schema(case, world):
+def test_answers_to_thousands_of_requests_keep_to_the_schema(case, world, asked):
+    asked[case.operation.label] += 1
     world.ask(case)
