@@ -684,6 +684,7 @@ def at_staff(db):
     return client
 
 
+@pytest.mark.timeout(400)
 def test_no_page_and_no_list_asks_thirty_questions(alice, charlie, at_staff, admin, flow_master, crowd):
     found = measured(alice, charlie, at_staff, admin, flow_master, crowd, instances=200, rounds=0)
     assert {address: cost for address, cost in found.items() if cost.queries >= MOST_QUERIES} == {}
