@@ -186,7 +186,8 @@ def test_a_dry_run_is_answered_and_leaves_nothing(alice, theirs, admin, flow_mas
 
 
 def legible(changes):
-    """Without moments, which pass, and certificates, which are signed anew."""
+    """Without moments, which pass, and certificates, which are signed anew: within a second, with the same end."""
+    changes = {name: pair for name, pair in changes.items() if name != "not_after" or None in pair}
     for said, pattern in (("a moment", MOMENT), ("a certificate", PEM)):
         changes = {
             name: [said if pattern.match(str(each)) else each for each in pair] for name, pair in changes.items()
