@@ -44,7 +44,7 @@ def violations(page, name: str, only: dict | None = None) -> list[str]:
 PEOPLE = {"strangers": None, "tenants": "alice", "operators": "admin"}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)  # some hundred pages, on a machine that others use as well
 @pytest.mark.parametrize(
     ("screen", "scheme"),
     [

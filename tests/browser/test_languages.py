@@ -14,7 +14,7 @@ from .conftest import SCREENS, in_chinese
 from .test_accessibility import HIDDEN_COLUMNS, OF_TEXTS, violations
 from .world import PASSWORD
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(500)
 CHINESE = "简体中文"
 
 # Texts of a page that hold four English words in a row. Commands, names, what tenants have written and contents of messages are
