@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 
-from controlplane.billing.chain import NOTE_PREFIX, number_text
+from controlplane.billing.chain import NOTE_PREFIX, PREFIX, number_text
 from controlplane.billing.pricing.rating import Month
 from controlplane.billing.selectors import credit_note_list, invoice_list
 from controlplane.core.selectors import operation_list
@@ -15,6 +17,8 @@ from controlplane.search.hits import Hit, page, rest, together
 from controlplane.search.sql import RANK, fitting
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from controlplane.search.asking import Asker
 
 NEWEST = 2_000
@@ -47,44 +51,44 @@ def operations(asker: Asker) -> list[Hit]:
 
 def invoices(asker: Asker) -> list[Hit]:
     """By number, month, and the instance that they are of."""
-    org, whole = asker.caller.organisation, asker.wanted.whole
-    fits = Q(pk__in=())
-    if number := NUMBER.fullmatch(whole):
-        fits |= Q(number=int(number[1]))
-    if MONTH.fullmatch(whole):
-        fits |= Q(month__startswith=whole)
     of_instance = [Q(instance__name__icontains=word) | Q(instance__id__icontains=word) for word in asker.wanted.words]
     for each in of_instance[1:]:
         of_instance[0] &= each
-    rows = invoice_list(organisation=org).filter(fits | of_instance[0]).order_by("-month", "-number")
-    wanted = ("number", "month", "instance", "instance__name", "total", "currency")
-    hits = []
-    for given, month, pk, name, total, currency in rows.values_list(*wanted)[: asker.most + 1]:
-        text = number_text(given)
-        shown = page("instance_bill", org.id, pk, month=month)
-        where = together([name, month, f"{currency} {total}"])
-        hits.append(Hit("invoice", text, text, where, pk, rest("invoices", text), shown))
-    return hits
+    named = _named(asker.wanted.whole, NUMBER, "month")
+    fits = of_instance[0] if named is None else named | of_instance[0]
+    rows = invoice_list(organisation=asker.caller.organisation).filter(fits).order_by("-month", "-number")
+    found = rows.values_list("number", "month", "instance", "instance__name", "total", "currency")
+    return _hits(asker, "invoice", "invoices", PREFIX, found)
 
 
 def credit_notes(asker: Asker) -> list[Hit]:
     """By number, and the month of the invoice of which they give something back."""
-    org, whole = asker.caller.organisation, asker.wanted.whole
-    fits = Q(pk__in=())
-    if number := NOTE.fullmatch(whole):
-        fits |= Q(number=int(number[1]))
-    if MONTH.fullmatch(whole):
-        fits |= Q(invoice__month__startswith=whole)
-    if not fits.children[1:]:  # neither a number nor a month
+    fits = _named(asker.wanted.whole, NOTE, "invoice__month")
+    if fits is None:
         return []
-    rows = credit_note_list(organisation=org).filter(fits).order_by("-number")
-    wanted = ("number", "invoice__month", "invoice__instance", "invoice__instance__name", "amount", "currency")
+    rows = credit_note_list(organisation=asker.caller.organisation).filter(fits).order_by("-number")
+    found = rows.values_list(
+        "number", "invoice__month", "invoice__instance", "invoice__instance__name", "amount", "currency"
+    )
+    return _hits(asker, "credit_note", "credit-notes", NOTE_PREFIX, found)
+
+
+def _named(whole: str, number: re.Pattern[str], month: str) -> Q | None:
+    """By number, or by what the field `month` begins with; None: it is neither."""
+    named = [Q(number=int(found[1])) for found in [number.fullmatch(whole)] if found]
+    if MONTH.fullmatch(whole):
+        named.append(Q(**{f"{month}__startswith": whole}))
+    return reduce(or_, named) if named else None
+
+
+def _hits(asker: Asker, kind: str, address: str, prefix: str, rows: QuerySet[Any, Any]) -> list[Hit]:
+    """Of rows of a number, a month, an instance with its name, an amount and its currency; each leads to the month's bill."""
     hits = []
-    for given, month, pk, name, amount, currency in rows.values_list(*wanted)[: asker.most + 1]:
-        text = number_text(given, NOTE_PREFIX)
-        shown = page("instance_bill", org.id, pk, month=month)
+    for given, month, pk, name, amount, currency in rows[: asker.most + 1]:
+        text = number_text(given, prefix)
+        shown = page("instance_bill", asker.caller.organisation.id, pk, month=month)
         where = together([name, month, f"{currency} {amount}"])
-        hits.append(Hit("credit_note", text, text, where, pk, rest("credit-notes", text), shown))
+        hits.append(Hit(kind, text, text, where, pk, rest(address, text), shown))
     return hits
 
 
