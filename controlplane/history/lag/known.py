@@ -29,15 +29,16 @@ def groups_seen(
     *, instance_ids: Collection[str] | QuerySet[Any, str], clock: Clock = SYSTEM_CLOCK
 ) -> QuerySet[LagGroup]:
     """Groups of these instances that are there; the caller has the instances from its organisation's scope."""
-    since = int(clock.now().timestamp()) - SEEN_S
-    # A row is of steps within one hour.
-    seen = LagMinutes.objects.filter(group=OuterRef("pk"), at__gte=since - RUN_S[MINUTES], until__gte=since)
-    return LagGroup.objects.filter(Exists(seen), instance__in=instance_ids, deleted_at=None)
+    return _seen_since(int(clock.now().timestamp()) - SEEN_S, instance_ids)
 
 
 def groups_to_miss(*, instance_ids: Collection[str], now_s: int) -> QuerySet[LagGroup]:
     """Groups of these instances that were seen within the last hour, and of which nobody has said that they are gone."""
-    since = now_s - GONE_AFTER_S
+    return _seen_since(now_s - GONE_AFTER_S, instance_ids)
+
+
+def _seen_since(since: int, instance_ids: Collection[str] | QuerySet[Any, str]) -> QuerySet[LagGroup]:
+    # A row is of steps within one hour.
     seen = LagMinutes.objects.filter(group=OuterRef("pk"), at__gte=since - RUN_S[MINUTES], until__gte=since)
     return LagGroup.objects.filter(Exists(seen), instance__in=instance_ids, deleted_at=None)
 
@@ -46,11 +47,7 @@ def deleted_lately(*, instance_ids: Collection[str], now_s: int) -> dict[str, se
     """Names of groups that were deleted in the last day, of those of these instances that have had no other within the hour."""
     others = set(groups_to_miss(instance_ids=instance_ids, now_s=now_s).values_list("instance", flat=True))
     left = [name for name in instance_ids if name not in others]
-    rows = (
-        LagGroup.objects.filter(instance__in=left, deleted_at__gte=now_s - LATELY_S)
-        if left
-        else LagGroup.objects.none()
-    )
+    rows = LagGroup.objects.filter(instance__in=left, deleted_at__gte=now_s - LATELY_S)
     found: dict[str, set[str]] = {}
     for instance, group in rows.values_list("instance", "name"):
         found.setdefault(instance, set()).add(group)
