@@ -23,6 +23,7 @@ at_once     one question to several brokers at the same time
 running     the brokers that are there to be asked
 patience    asks again while a cluster changes its controller
 topics      an instance's topics by their tenant's names
+many_names  those of very many instances, to look for words in
 groups      an instance's consumer groups by their tenant's names
 transactions  an instance's transactions by their tenant's names
 hanging     those of them that no coordinator knows

@@ -18,6 +18,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, NotFound, Unavailable
 from controlplane.core.portions import portions
 from controlplane.kafka import client
+from controlplane.kafka.many_names import ManyNames
 from controlplane.kafka.patience import patiently
 from quota.contracts.namespace import InstanceNames, instance_key, topic_name_problem
 
@@ -89,19 +90,9 @@ def names_listed(cluster: ClusterAddress, instance_ids: Iterable[str]) -> dict[s
     }
 
 
-def names_holding(cluster: ClusterAddress, instance_ids: Iterable[str], words: Sequence[str]) -> list[tuple[str, str]]:
-    """Instance and name of topics that have all of these words in their names, whatever the case; words are in small letters.
-
-    In one look, in the order of instances and of names. A name without them is not even taken apart: of a hundred thousand.
-    """
-    held = []
-    for instance_id, physical in physical_names_of(zookeeper.tree(cluster), instance_ids).items():
-        names, begin = names_of(instance_id), len(instance_key(instance_id)) + 1
-        for each in physical:
-            bare = each[begin:].lower()
-            if all([word in bare for word in words]):  # noqa: C419  # a list is twice as fast, of one word or two
-                held.append((instance_id, names.topic_out(each)))
-    return held
+def many_names(cluster: ClusterAddress, instance_ids: Iterable[str]) -> ManyNames:
+    """The same of very many instances, to look for words in: in the order of instances and of names."""
+    return ManyNames(physical_names_of(zookeeper.tree(cluster), instance_ids))
 
 
 def get(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> Topic:

@@ -13,14 +13,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 Item = TypeVar("Item")
+Named_co = TypeVar("Named_co", covariant=True)
 
 LONGEST = 100
 """Characters of a text."""
@@ -78,6 +79,22 @@ def asked(text: str) -> Wanted:
     return Wanted.of(text)
 
 
+class Names(Protocol[Named_co]):
+    """Very many things in order, each with a name; what fits is handed out as it is found. Texts are in small letters."""
+
+    def called(self, lower: str, /) -> Iterator[Named_co]:
+        """Those of exactly this name."""
+
+    def beginning(self, lower: str, /) -> Iterator[Named_co]:
+        """Those whose name begins with it."""
+
+    def holding(self, lower: str, /) -> Iterator[Named_co]:
+        """Those in whose name it is."""
+
+    def matching(self, pattern: re.Pattern[str], /) -> Iterator[Named_co]:
+        """Those in whose name the pattern is found, in small letters."""
+
+
 class Best(Generic[Item]):
     """The best `most` of many, and one more where there is one; among equals whatever came first."""
 
@@ -101,15 +118,28 @@ class Best(Generic[Item]):
         """Whether nothing of this rank, or of a worse one, can be among them any more."""
         return sum(len(self._by_rank[better]) for better in range(rank + 1)) >= self._enough
 
-    def extend(self, items: Iterable[tuple[Item, str]]) -> None:
-        """Of very many, by one name each, all of which are known to fit: no look for words where that decides nothing."""
-        whole = self._wanted.whole
-        for item, name in items:
-            lower = name.lower()
-            if lower.startswith(whole):
-                self.put(item, EXACT if lower == whole else PREFIX)
-            elif not self.is_full_at(WORD):
-                self.add(item, name)
+    def look(self, names: Names[Item], name_of: Callable[[Item], str]) -> None:
+        """Of very many by one name each: rank after rank, and only until there are enough of it."""
+        wanted = self._wanted
+        self._look(EXACT, names.called(wanted.whole), name_of)
+        self._look(PREFIX, names.beginning(wanted.whole), name_of)
+        if self.is_full_at(PREFIX):
+            return
+        rare, begin = max(
+            zip(wanted.words, wanted.begins, strict=True), key=lambda each: len(each[0]), default=("", None)
+        )
+        if begin is not None and any(True for _ in names.holding(rare)):  # a pattern costs ten times as much
+            self._look(WORD, names.matching(begin), name_of)
+            self._look(WITHIN, names.holding(rare), name_of)
+
+    def _look(self, rank: int, items: Iterable[Item], name_of: Callable[[Item], str]) -> None:
+        if self.is_full_at(rank):
+            return
+        for item in items:
+            if self._wanted.rank(name_of(item)) == rank:
+                self.put(item, rank)
+                if self.is_full_at(rank):
+                    return
 
     @property
     def found(self) -> list[Item]:

@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import re
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import TextField
@@ -77,13 +78,13 @@ def topics(asker: Asker) -> list[Hit]:
     org, best, listed = asker.caller.organisation.id, Best[tuple[str, str]](asker.wanted, asker.most), set[str]()
     for cluster, places in asker.by_cluster(asker.running):
         try:
-            named = kafka.names_holding(cluster, [place.pk for place in places], asker.wanted.words)
+            names = kafka.many_names(cluster, [place.pk for place in places])
         except Unavailable as error:
             LOG.info("no topics of a cluster are found: %s", error)
             asker.is_partial = True
             continue
         listed.update(place.pk for place in places)
-        best.extend(((pk, name), name) for pk, name in named)
+        best.look(names, itemgetter(1))
     found = best.found
     if asker.wanted.words and len(found) <= asker.most:
         found += [each for each in _noted(asker, listed) if each not in found]

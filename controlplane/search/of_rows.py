@@ -17,7 +17,7 @@ from controlplane.alarms.models import Alarm, Receiver
 from controlplane.budgets.selectors import budget_list
 from controlplane.loads.models import Load
 from controlplane.search.hits import Hit, page, rest, together
-from controlplane.search.sql import RANK, fitting
+from controlplane.search.sql import RANK, fitting, ranked
 from controlplane.token_issuers.models import TokenIssuer
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _best(asker: Asker, kind: str, named: Named) -> QuerySet[Any, Any]:
             strict=True,
         )
     )
-    rows = fitting(named.rows(asker).filter(pk__in=best), asker.wanted, names=named.names, beside=named.beside)
+    rows = ranked(named.rows(asker).filter(pk__in=best), asker.wanted, names=named.names)
     found: QuerySet[Any, Any] = rows.order_by().select_related(None).annotate(**columns).values_list(*COLUMNS)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from controlplane.search.matching import Wanted
 
-BETWEEN = " .-_/@:"
-"""What words of a name stand behind."""
+BEHIND = "(^|[-._/@: ])"
+"""What words of a name stand behind, as a regular expression of PostgreSQL and of Python."""
 RANK = "search_rank"
 
 
@@ -27,11 +28,16 @@ def fitting(rows: QuerySet[Any], wanted: Wanted, *, names: Sequence[str], beside
 
     `names`: fields by which they are ranked; `beside`: others in which a word may be as well.
     """
+    for word in wanted.words:
+        rows = rows.filter(_any((*names, *beside), "icontains", word))
+    return ranked(rows, wanted, names=names)
+
+
+def ranked(rows: QuerySet[Any], wanted: Wanted, *, names: Sequence[str]) -> QuerySet[Any]:
+    """The same of rows that are known to fit."""
     if not wanted.words:
         unranked: QuerySet[Any] = rows.annotate(**{RANK: Value(WITHIN)})
         return unranked
-    for word in wanted.words:
-        rows = rows.filter(_any((*names, *beside), "icontains", word))
     rank = Case(
         When(_any(names, "iexact", wanted.whole), then=Value(EXACT)),
         When(_any(names, "istartswith", wanted.whole), then=Value(PREFIX)),
@@ -39,13 +45,12 @@ def fitting(rows: QuerySet[Any], wanted: Wanted, *, names: Sequence[str], beside
         default=Value(WITHIN),
         output_field=SmallIntegerField(),
     )
-    ranked: QuerySet[Any] = rows.annotate(**{RANK: rank})
-    return ranked
+    found: QuerySet[Any] = rows.annotate(**{RANK: rank})
+    return found
 
 
 def _begins(names: Sequence[str], word: str) -> Q:
-    behind = [_any(names, "icontains", f"{each}{word}") for each in BETWEEN]
-    return reduce(or_, [_any(names, "istartswith", word), *behind])
+    return _any(names, "iregex", BEHIND + re.escape(word))
 
 
 def _any(names: Iterable[str], lookup: str, text: str) -> Q:

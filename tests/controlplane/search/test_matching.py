@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import Invalid
+from controlplane.kafka.many_names import ManyNames
 from controlplane.search.matching import EXACT, LONGEST, MOST_WORDS, PREFIX, WITHIN, WORD, Best, Wanted, asked
 
 
@@ -47,13 +48,49 @@ def test_the_best_come_first_and_one_more_tells_that_there_are_others():
     assert best.found == ["ord", "ordinary", "new-orders"]
 
 
-@given(st.lists(st.sampled_from(["ord", "orders", "my-ord", "record", "x-ord.y"])), st.integers(1, 4))
-def test_of_very_many_they_are_the_same(names, most):
-    one, other = Best(Wanted.of("ord"), most), Best(Wanted.of("ord"), most)
-    one.extend((name, name) for name in names)
-    for name in names:
-        other.add(name, name)
+NAMES = ["ord", "ORD", "orders", "my-ord", "record", "x-ord.y", "ord.ord", "bbbbbbbb", "y.aaaaaaaa.ord"]
+INSTANCES = ("ins-aaaaaaaa", "ins-ord1bbbb", "ins-cccccord")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(NAMES), unique=True), min_size=3, max_size=3),
+    st.sampled_from(["ord", "Ord", "o", "r d", "ord y", "ord.", ".ord", "bb", "aaaaaaaa.ord", "cord", "x", "2"]),
+    st.integers(1, 12),
+)
+def test_of_very_many_topics_the_same_are_found(names, text, most):
+    by_instance = dict(zip(INSTANCES, names, strict=True))
+    one, other = Best(Wanted.of(text), most), Best(Wanted.of(text), most)
+    keyed = {pk: [f"{pk.removeprefix('ins-')}.{name}" for name in there] for pk, there in by_instance.items()}
+    one.look(ManyNames(keyed), lambda found: found[1])
+    for pk, there in by_instance.items():
+        for name in there:
+            other.add((pk, name), name)
     assert one.found == other.found
+
+
+def test_without_words_very_many_topics_are_the_first_ones():
+    best = Best(Wanted.of(" "), 1)
+    best.look(ManyNames({"ins-aaaaaaaa": ["aaaaaaaa.one", "aaaaaaaa.three", "aaaaaaaa.two"]}), lambda found: found[1])
+    assert [name for _, name in best.found] == ["one", "three"]
+
+
+def test_nobody_looks_further_than_there_is_need():
+    class Endless:
+        def called(self, lower):
+            return iter(())
+
+        def beginning(self, lower):
+            while True:
+                yield f"{lower}-more"
+
+        def matching(self, pattern):
+            yield pytest.fail("there were enough before")
+
+        holding = matching
+
+    best = Best(Wanted.of("ord"), 3)
+    best.look(Endless(), str)
+    assert best.found == ["ord-more"] * 4
 
 
 @pytest.mark.parametrize("text", ["", "   ", "x" * (LONGEST + 1), "a\x00b", "a\nb", "a\x1b[0m", "\ud800"])
