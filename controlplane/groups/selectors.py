@@ -42,6 +42,7 @@ from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED, UNKNOWN, Listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from controlplane.groups.earlier import Earlier
     from controlplane.instances.models import Instance
@@ -291,9 +292,10 @@ def group_view(
 
     Raises ClusterUnavailable; `even_without_ends`: not where only that is not known.
     """
+    now = clock.now()  # when its offsets are known: an age is of this moment, however long the rest takes
     spans = _spans(instance, _places(group), even_without_ends=even_without_ends)
     sizes = _backlogs(instance, _stretches(group, spans))
-    rows = _dated(instance, _rows(group, spans, sizes), clock)
+    rows = _dated(instance, _rows(group, spans, sizes), now)
     seen = _observed(instance.id, group, spans, clock) if paced else None
     if seen is not None:
         each = lag.paces(*seen)
@@ -426,15 +428,15 @@ def _row(
     )
 
 
-def _dated(instance: Instance, rows: Sequence[PartitionLag], clock: Clock) -> list[PartitionLag]:
-    """With the age of the oldest record that each partition has for the group."""
+def _dated(instance: Instance, rows: Sequence[PartitionLag], now: datetime) -> list[PartitionLag]:
+    """With the age at a moment of the oldest record that each partition has for the group."""
     behind = {row.place: max(row.offset or 0, row.start_offset or 0) for row in rows if row.lag_messages}
     asked = dict(list(behind.items())[:MOST_DATED])
     try:
         found = groups.oldest(instance.cluster.address, instance.id, asked)
     except Unavailable:  # the rest of the page is known
         found = {}
-    now_ms = clock.now().timestamp() * lag.SECOND_MS
+    now_ms = now.timestamp() * lag.SECOND_MS
     return [_with_age(row, found.get(row.place), now_ms, asked) if row.place in behind else row for row in rows]
 
 
