@@ -182,9 +182,7 @@ def test_group_list_and_history_are_within_a_second_of_the_records_timestamps(st
         going.behind_s[-1] = FALLEN_BACK_S
         asked(api, bought, FALLEN_BACK_S - BEHIND_S[-1], found)
         fallen = time.time()
-        asked(
-            api, bought, truth, LAG_FRESH_S + ROUND_S, found
-        )  # so that a list of before it fell back is wrong at the end
+        asked(api, bought, LAG_FRESH_S + ROUND_S, found)  # so that a list of before it fell back is wrong at the end
         tens, minutes = (steps_of(api, bought, begun, step_s) for step_s in (10, 60))
         ended = time.time()
     alone = [each for each in found if each[0] == "group" and each[3] is not None]
