@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import fits, tabs_fit
+from tests.support.waiting import wait_for
+
+from .conftest import PATIENCE_MS, fits, tabs_fit
 
 CHARTS = 5
 
@@ -116,16 +118,14 @@ def test_a_chart_is_moved_through_by_keyboard_and_tells_it_once(open_page, histo
 def test_a_chart_is_drawn_and_follows_the_theme_at_once(open_page, history):
     page = open_page("alice", timezone_id="UTC", color_scheme="light")
     page.goto(f"{history}?range=24h")
+    wait_for(lambda: ink(page)[0] > 5_000, PATIENCE_MS / 1000, "the chart to be drawn")
     places, light = ink(page)
-    assert places > 5_000
     page.emulate_media(color_scheme="dark")
-    page.wait_for_timeout(500)
-    same, dark = ink(page)
-    assert dark != light
+    wait_for(lambda: ink(page)[1] != light, PATIENCE_MS / 1000, "other colours")
+    same, _ = ink(page)
     assert abs(same - places) < places / 10, "other colours in the same places"
     page.evaluate("document.documentElement.dataset.theme = 'light'")
-    page.wait_for_timeout(500)
-    assert ink(page)[1] == light
+    wait_for(lambda: ink(page)[1] == light, PATIENCE_MS / 1000, "the colours of before")
 
 
 def test_a_time_is_chosen_in_the_zone_of_the_browser_and_stands_in_the_address(open_page, history):

@@ -41,11 +41,10 @@ def account_by_mail(page, words, console) -> str:
 
 
 def told(page, words, *, button) -> str:
-    """Who one is, on the landing page, once it has this button: whether mail is sent is switched within a moment."""
+    """Who one is, on the landing page, which has this button: another where mail is sent than where none is."""
     name = f"Quay {uuid.uuid4().hex[:6]}"
     page.goto("/")
-    while not page.get_by_role("button", name=words(button)).is_visible():
-        page.reload()
+    expect(page.get_by_role("button", name=words(button))).to_be_visible()
     page.get_by_label(words("Email")).fill(address_of(name))
     page.get_by_label(words("Organisation")).fill(name)
     return name

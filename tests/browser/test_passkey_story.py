@@ -21,8 +21,7 @@ def at_localhost(console, open_page):
         page = open_page(**options)
         url = console.url.replace("127.0.0.1", "localhost")
         page.goto(f"{url}/sign-in")
-        while not page.get_by_role("button", name="Sign in with a passkey").is_visible():
-            page.reload()
+        expect(page.get_by_role("button", name="Sign in with a passkey")).to_be_visible()
         return page, url
 
     return opened

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 PASSWORD = "water over the wheel"
 ORGANISATION = "Harbour Authority"
 MIB = 2**20
+UNSEEN_S = 15
+"""Pages come again sooner, also on a slow machine; the worker looks at groups once a minute, for as long as all tests take."""
 
 
 def flows(limit: int, moment: float, seed: int) -> list[dict[str, Any]]:
@@ -125,7 +127,7 @@ class World:
         self.brokers.paused = {1, 2, 3} if slow else set()
 
     def read_on(self, groups: Any) -> Any:
-        """The group `billing` reads 20 records a second of partition 0, while it has its members."""
+        """The group `billing` reads 20 records a second of partition 0, while it has its members and somebody looks."""
         now = time.time()
         for name, group in groups.found.items():
             if not name.endswith(".billing"):
@@ -134,7 +136,8 @@ class World:
             place = (name.replace(".billing", ".orders"), 0)
             if group.members and now > self.read_at:
                 start, records = groups.logs[place]
-                read = int(20 * min(10, now - self.read_at))  # while nobody looked, it did not read to its end
+                passed_s = now - self.read_at
+                read = int(20 * passed_s) if passed_s < UNSEEN_S else 20  # while nobody looks, it hardly goes on
                 group.offsets[place] = min(start + len(records), group.offsets[place] + read)
             self.read_at = now
         return groups
@@ -217,12 +220,22 @@ class World:
         """Links need the address of the console, without which the service writes to nobody."""
         from django.conf import settings
 
-        url = self.url if self.switched("letters") else ""
-        if self.switched("passkeys"):  # which browsers bind to names, and not to IP addresses
-            url = self.url.replace("127.0.0.1", "localhost")
-        wanted = {"console_url": url, "token_issuer_hosts": self.provider.url if self.switched("provider") else ""}
-        if any(getattr(settings.ENVIRONMENT, name) != value for name, value in wanted.items()):
-            settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **wanted)
+        with self._lock:  # pages and the worker ask at once: who has looked at the switches first also says so first
+            url = self.url if self.switched("letters") else ""
+            if self.switched("passkeys"):  # which browsers bind to names, and not to IP addresses
+                url = self.url.replace("127.0.0.1", "localhost")
+            wanted = {"console_url": url, "token_issuer_hosts": self.provider.url if self.switched("provider") else ""}
+            if any(getattr(settings.ENVIRONMENT, name) != value for name, value in wanted.items()):
+                settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **wanted)
+
+    def before(self, application: Callable[..., Any]) -> Callable[..., Any]:
+        """The application, to which each switch is set as it is when a page is asked for: no story waits for the worker."""
+
+        def answered(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+            self.write_letters()
+            return application(environ, start_response)
+
+        return answered
 
     def work(self) -> None:
         """Be beat and the worker."""
@@ -263,7 +276,7 @@ def prepare(world: World) -> None:
     from controlplane.accounts import service_accounts
     from controlplane.accounts import services as accounts
     from controlplane.accounts.identity.links import link_make
-    from controlplane.accounts.models import LinkPurpose, User
+    from controlplane.accounts.models import LinkPurpose, MailedLink, User
     from controlplane.admission import scheduling
     from controlplane.core import operations
     from controlplane.instances import lifecycle
@@ -390,6 +403,7 @@ def prepare(world: World) -> None:
             for purpose in (LinkPurpose.CHANGE, LinkPurpose.RESET, LinkPurpose.BROWSER)
         },
     }
+    MailedLink.objects.update(expires_at=now + timedelta(days=7))  # their pages are looked at after an hour as well
     (world.directory / "world.json").write_text(json.dumps(document))
 
 
@@ -440,7 +454,7 @@ def consume(world: World, instance_id: str) -> None:
     groups, key = world.admin.groups, instance_id.removeprefix("ins-")
     now_ms = int(time.time() * 1000)
     orders, payments = f"{key}.orders", f"{key}.payments"
-    # At 20 records a second its reader takes half an hour, longer than any run of these stories.
+    # At 20 records a second its reader takes half an hour, longer than stories look at it.
     groups.logs |= {(orders, 0): (8_000, [now_ms - 3_600_000 + 90 * number for number in range(40_000)])}
     groups.logs |= {(orders, number): (0, [now_ms - 60_000] * 40) for number in range(1, 6)}
     groups.logs |= {(payments, 0): (500, [now_ms - 86_400_000, now_ms - 7_000])}
@@ -1080,7 +1094,7 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer, provider: Pro
     operations.wake = lambda _ids: None
     prepare(world)
     figures_keep()  # where the masters stop, there is something to go on with, however soon
-    server = make_server("127.0.0.1", 0, application, server_class=Server, handler_class=Quiet)
+    server = make_server("127.0.0.1", 0, world.before(application), server_class=Server, handler_class=Quiet)
     world.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=world.work, daemon=True).start()
     partial = directory / "port.part"

@@ -28,7 +28,7 @@ from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.asks import produce as produce_request
 from tests.integration.clients import QUIET, create_topic, produce, read_all
 from tests.support.processes import HOST, SECRET
-from tests.support.waiting import wait_for
+from tests.support.waiting import promised, wait_for
 from tests.support.wire import Wire
 
 with warnings.catch_warnings():
@@ -307,7 +307,7 @@ def test_a_search_does_not_stand_still_between_two_fetches(tenant, at):
     produce(tenant, TOPIC, [b"%0100d" % n for n in range(3_000)])
     began, page = time.monotonic(), at(tenant).page(start=Start.OLDEST, filter=Filter(text=b"nothing of the kind"))
     assert page.records == 3_000
-    assert time.monotonic() - began < 4.0
+    assert time.monotonic() - began < promised(4.0)
 
 
 def test_batches_larger_than_a_fetch_come_from_every_partition(tenant, at):
@@ -315,7 +315,7 @@ def test_batches_larger_than_a_fetch_come_from_every_partition(tenant, at):
     produce(tenant, TOPIC, [os.urandom(1000) for _ in range(3_000)], linger_ms=500, batch_size=90_000)
     began, page = time.monotonic(), at(tenant).page(start=Start.OLDEST, filter=Filter(text=b"nothing of the kind"))
     assert page.records == 3_000
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < promised(5.0)
 
 
 @pytest.mark.parametrize("start", [Start.OLDEST, Start.NEWEST])

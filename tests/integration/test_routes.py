@@ -99,11 +99,12 @@ def test_one_is_added_while_clients_of_the_others_work(ways, cluster):
 def test_one_closes_when_its_end_comes_and_opens_where_the_end_is_moved(ways, cluster):
     first, ending, third = ways
     with Wire(first.addresses[1]) as kept, Wire(ending.addresses[1]) as cut_off:
-        ends_ms = round(time.time() * 1000) + LASTS_S * 1000
+        lasts_s = promised(LASTS_S)
+        ends_ms = round((time.time() + lasts_s) * 1000)
         closing = replace(ending.route, closes_at_ms=ends_ms)
         cluster.specs.change(first.tenant, routes=(first.route, closing, third.route))
         assert cut_off.call(ApiVersionsRequest(), 0).error_code == 0  # the end is told, and not there yet
-        wait_for(lambda: not answers(ending.addresses[1], HOST), promised(LASTS_S + 2), "the route to close")
+        wait_for(lambda: not answers(ending.addresses[1], HOST), lasts_s + promised(2), "the route to close")
         assert time.time() * 1000 >= ends_ms
         assert cut_off.is_closed()
         assert kept.call(ApiVersionsRequest(), 0).error_code == 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import timedelta
 
 import pytest
 
 from controlplane.cli.client import Client
 from controlplane.cli.commands import member, service_account
 from controlplane.core import audit, audit_sealing
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
 from tests.controlplane.fakes import FakeGroup
 
@@ -90,9 +92,10 @@ def test_the_audit_log_is_verified(ok, as_alice, alice):
 
 def test_a_key_is_made_with_limits_and_rotated(ok, as_alice, alice, events):
     limits = ("--scope", "topics", "--scope", "read", "--instance", "events", "--cidr", "127.0.0.0/8")
-    made = ok("key", "create", "ci", *limits, "--expires", "2027-03-01", "-o", "json").json
+    last = f"{SYSTEM_CLOCK.now() + timedelta(days=90):%Y-%m-%d}"
+    made = ok("key", "create", "ci", *limits, "--expires", last, "-o", "json").json
     assert (made["scopes"], made["instances"], made["addresses"]) == (["read", "topics"], [events], ["127.0.0.0/8"])
-    assert made["expires_at"] == "2027-03-01T00:00:00Z"
+    assert made["expires_at"] == f"{last}T00:00:00Z"
     other = ok("key", "rotate", made["id"], "--overlap", 60, "-o", "json").json
     assert (other["id"], other["prefix"]) == (made["id"], made["prefix"])
     assert other["key"] != made["key"]

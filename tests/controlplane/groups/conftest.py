@@ -13,7 +13,6 @@ from controlplane.topics import services as topics
 from tests.controlplane.conftest import WANTED, run_to_the_end
 from tests.controlplane.fakes import FakeGroup
 
-NOW_MS = int(time.time() * 1000)
 ALIVE = Member("billing-1-uuid", "billing-1", "10.0.0.7", (("orders", 0), ("orders", 1)))
 
 

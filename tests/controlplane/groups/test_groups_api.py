@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
 
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.groups import selectors
@@ -18,6 +20,14 @@ from tests.controlplane.history.test_lag_api import lag_of
 from tests.controlplane.test_instances_api import problem
 
 from .conftest import ALIVE
+
+
+@pytest.fixture
+def as_given(hers, monkeypatch):
+    """It is when the records have the ages that `given` says, and stays so however long the machine takes."""
+    _, stamps_ms = hers.groups.logs[f"{hers.key}.orders", 0]
+    moment = datetime.fromtimestamp(stamps_ms[-1] / 1000 + 10, UTC)
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: moment)
 
 
 def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers, his):
@@ -85,6 +95,7 @@ def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers
     assert [row["name"] for row in (*first["items"], *second["items"])] == ["audit", "billing"]
 
 
+@pytest.mark.usefixtures("as_given")
 def test_a_group_says_its_lag_in_records_and_seconds(alice, hers):
     shown = alice.api.get(f"{hers.url}/billing").json()
     assert (shown["lag_messages"], shown["state"]) == (2, "Empty")
@@ -124,6 +135,7 @@ def test_bytes_are_of_what_can_still_be_read(alice, hers):
     assert (row["lag_messages"], row["lag_bytes"]) == (4, 400)
 
 
+@pytest.mark.usefixtures("as_given")
 def test_records_that_expired_unread_are_counted_and_no_part_of_the_lag(alice, hers):
     hers.billing.offsets[f"{hers.key}.orders", 0] = 90
     row = alice.api.get(f"{hers.url}/billing").json()["partitions"][0]
