@@ -121,7 +121,9 @@ class Admission:
         if is_right:
             self._shadow(session)
         else:
-            turned_away(session, Refused.SASL, self._broker.doors.clock.now_ms())
+            client_id = "" if session.login is None else session.login.client_id
+            now_ms = self._broker.doors.clock.now_ms()
+            turned_away(session, Refused.SASL, now_ms, user=user, client_id=client_id)
 
     @staticmethod
     def _shadow(session: Session) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from controlplane.instances.models import Instance
-    from controlplane.kafka.connection_bytes import ConnectionRow, Rest
+    from controlplane.kafka.connection_bytes import ConnectionRow, RefusedRow, Rest
     from controlplane.kafka.connections import Told
     from controlplane.tenants.models import Organisation
 
@@ -70,6 +70,8 @@ class RefusedView:
     reason: str
     count: int
     last_at: datetime
+    user: str | None  # that the last of them tried to log in as; None: not known
+    client_id: str  # that it said; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +206,16 @@ def _connection(broker: int, row: ConnectionRow, security: str | None) -> Connec
 
 
 def _refused(told: Told) -> list[RefusedView]:
-    found: dict[tuple[str, str, str], tuple[int, int]] = {}
+    found: dict[tuple[str, str, str], tuple[int, RefusedRow]] = {}
     for answer in told.answers.values():
         for row in answer.refused:
             key = (row.address, row.route_id, row.reason)
-            count, last_ms = found.get(key, (0, 0))
-            found[key] = count + row.count, max(last_ms, row.last_ms)
-    views = [RefusedView(*key, count, _moment(last_ms)) for key, (count, last_ms) in found.items()]
+            count, last = found.get(key, (0, row))
+            found[key] = count + row.count, max(last, row, key=lambda each: each.last_ms)
+    views = [
+        RefusedView(*key, count, _moment(last.last_ms), last.user or None, last.client_id)
+        for key, (count, last) in found.items()
+    ]
     return sorted(views, key=lambda view: view.last_at, reverse=True)
 
 

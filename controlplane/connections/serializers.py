@@ -100,6 +100,10 @@ class RefusedConnectionSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(help_text=f"one of {', '.join(Refused)}, or one that is newer")
     count = serializers.IntegerField()
     last_at = serializers.DateTimeField()
+    user = serializers.CharField(
+        allow_null=True, help_text="that the last of them tried to log in as; null: not known, as where nobody logs in"
+    )
+    client_id = serializers.CharField(help_text="that the last of them said; empty: none, or not known")
 
 
 class RefusedConnectionsSerializer(serializers.Serializer[Any]):

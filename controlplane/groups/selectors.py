@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,7 @@ class GroupSummary:
     lag_seconds: float | None  # the largest of those that are known; in a list as the history's newest minute has it
     partitions: tuple[PartitionLag, ...]
     is_known: bool = True  # False: its coordinator did not answer, or cannot be asked; nothing but the name is known
+    lag_seconds_at: datetime | None = None  # in a list, when it was so; None: at this moment, or it is not known
 
     @property
     def can_be_asked(self) -> bool:
@@ -247,8 +249,10 @@ def _in_list(
         for row in _rows(group, spans, sizes)
     ]
     is_read = bool(rows) and all(row.lag_messages == 0 for row in rows)
-    seconds = 0.0 if is_read else None if before is None else before.seconds
-    return _summary(group, spans, sizes, tuple(rows), seconds)
+    if is_read or before is None or before.seconds is None:
+        return _summary(group, spans, sizes, tuple(rows), 0.0 if is_read else None)
+    summary = _summary(group, spans, sizes, tuple(rows), before.seconds)
+    return replace(summary, lag_seconds_at=datetime.fromtimestamp(before.at_s, UTC))
 
 
 def group_get(

@@ -101,7 +101,11 @@ class GroupSummarySerializer(serializers.Serializer[Any]):
     )
     lag_seconds = serializers.FloatField(
         allow_null=True,
-        help_text="age of its oldest unread record as it was a minute ago, or 0: it has read all; null: not known",
+        help_text="age of its oldest unread record at lag_seconds_at, or 0: it has read all; null: not known",
+    )
+    lag_seconds_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="the newest minute of the history, of which lag_seconds is; null: it is of this moment, or not known",
     )
     partitions = PartitionLagSerializer(
         many=True, source="known_partitions", allow_null=True, help_text="null: its coordinator does not answer"
@@ -115,6 +119,7 @@ class GroupSerializer(GroupSummarySerializer):
     """A group."""
 
     known = None  # it is, where a group is asked for alone
+    lag_seconds_at = None  # as all the rest: at this moment
     members = MemberSerializer(many=True)
     partitions = PartitionLagSerializer(many=True)
     lag_seconds = serializers.FloatField(

@@ -195,8 +195,7 @@ class InstanceBrokerHistoryApi(APIView):
         """What an instance asked of one of its brokers over time: flow, requests, errors and latencies."""
         start, end = _range(request)
         found = broker_history_get(
-            organisation=caller_of(request).organisation,
-            instance_id=instance_id,
+            instance=instance_any(organisation=caller_of(request).organisation, instance_id=instance_id),
             broker=broker,
             start=start,
             end=end,

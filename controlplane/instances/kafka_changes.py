@@ -25,13 +25,15 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
 from controlplane.core.origin import Origin
-from controlplane.instances.models import Instance
+from controlplane.instances.models import Instance, InstanceState
 from controlplane.kafka import changes
 from quota.contracts.audit import AuditKind, AuditRecord
 from quota.contracts.instance import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
 KAFKA = "kafka"
@@ -66,6 +68,12 @@ def changes_read_all(*, clock: Clock = SYSTEM_CLOCK) -> int:
         except Exception:  # whatever is the matter with one must not keep the others from being read
             LOG.exception("what clients change in cluster %s", cluster)
     return total
+
+
+def some_have_told_none(organisation: Organisation) -> bool:
+    """Whether of an instance's cluster nothing was ever read: no client has changed anything, or its brokers do not write it."""
+    rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
+    return rows.exclude(cluster__in=ChangesRead.objects.filter(offset__gt=0).values("cluster")).exists()
 
 
 def changes_read(cluster: PhysicalCluster, *, clock: Clock = SYSTEM_CLOCK) -> int:

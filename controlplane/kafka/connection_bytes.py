@@ -44,6 +44,8 @@ class RefusedRow(NamedTuple):
     reason: str
     count: int  # type: ignore[assignment]  # not tuple's method
     last_ms: int
+    user: str = ""  # that the last of them tried to log in as; empty: not known, as of a broker of an earlier release
+    client_id: str = ""  # that it said; likewise
 
 
 class TalkerRow(NamedTuple):
@@ -92,7 +94,7 @@ def answer(data: bytes) -> tuple[int, Answer]:
     error = reader.int16()
     connections = _rows(reader, lambda: ConnectionRow(*_texts(reader, 6), *_numbers(reader, 5)))  # type: ignore[arg-type]
     others = _rest(reader)
-    refused = _rows(reader, lambda: RefusedRow(*_texts(reader, 3), *_numbers(reader, 2)))  # type: ignore[arg-type]
+    refused = tuple(_refused(reader) for _ in range(reader.count()))
     other_refused = reader.int64()
     talkers = _rows(reader, lambda: TalkerRow(*_texts(reader, 3), *_numbers(reader, 3)))  # type: ignore[arg-type]
     return error, Answer(connections, others, refused, other_refused, talkers, _rest(reader))
@@ -104,6 +106,10 @@ def _rows(reader: Reader, read: Callable[[], Row]) -> tuple[Row, ...]:
         rows.append(read())
         reader.tags()
     return tuple(rows)
+
+
+def _refused(reader: Reader) -> RefusedRow:
+    return RefusedRow(*_texts(reader, 3), *_numbers(reader, 2), *reader.tagged_strings(2))  # type: ignore[arg-type]
 
 
 def _rest(reader: Reader) -> Rest:

@@ -1,7 +1,7 @@
 """The forms of Kafka's requests and answers, for those that are written by hand. Pure.
 
 Flexible versions (KIP-482) write a length as one more than it is (0: null), in groups of seven bits, and end each structure with
-its tagged fields, of which none is sent and all are passed over. Those before write lengths as numbers. https://kafka.apache.org/protocol
+its tagged fields, of which none is sent and nearly all are passed over. Those before write lengths as numbers. https://kafka.apache.org/protocol
 """
 
 from __future__ import annotations
@@ -101,6 +101,17 @@ class Reader:
         for _ in range(self._varint()):
             self._varint()
             self.skip(self._varint())
+
+    def tagged_strings(self, count: int) -> tuple[str, ...]:
+        """Those with the tags 0 to before `count`, all compact strings; empty: not given. Others are passed over."""
+        found = dict.fromkeys(range(count), "")
+        for _ in range(self._varint()):
+            tag, size = self._varint(), self._varint()
+            if tag in found:
+                found[tag] = self.string()
+            else:
+                self.skip(size)
+        return tuple(found.values())
 
     def _text(self, size: int) -> str:
         data = self._data[self._at : self._at + size]

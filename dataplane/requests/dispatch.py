@@ -376,7 +376,8 @@ class ClientConnection:
         if not session.authenticated:
             if row.api.key not in _BEFORE_AUTHENTICATION:
                 if session.mechanism is None:
-                    turned_away(session, Refused.NO_LOGIN, self.broker.doors.clock.now_ms())
+                    now_ms = self.broker.doors.clock.now_ms()
+                    turned_away(session, Refused.NO_LOGIN, now_ms, client_id=header.client_id or "")
                 raise CloseConnectionError("a request before authentication")
             if self._introduction is not None:
                 self._introduction.one_more()

@@ -55,6 +55,7 @@ class Login:
 
     exchange: Exchange
     is_raw: bool  # its tokens come without headers: SaslHandshake version 0
+    client_id: str = ""  # of the request that began it
     bad_mechanism: str | None = None  # which one, where a session that logs in again chose another than it had
     refused: str | None = None  # who was told that his proof is wrong, and answers it before the failure; None: nobody
 
@@ -140,13 +141,14 @@ class Logins:
         now = self._doors.clock.monotonic()
         return session.expires_s is not None and now - session.began_s >= BETWEEN_LOGINS_S
 
-    def begin(self, session: Session, mechanism: str, *, is_raw: bool) -> None:
+    def begin(self, session: Session, mechanism: str, *, is_raw: bool, client_id: str) -> None:
         """An exchange by a mechanism that its route offers."""
         instance = session.instance
         assert instance is not None
         session.began_s = self._doors.clock.monotonic()
         is_other = session.mechanism is not None and mechanism != session.mechanism
-        session.login = Login(self._exchange(instance, mechanism), is_raw, mechanism if is_other else None)
+        bad_mechanism = mechanism if is_other else None
+        session.login = Login(self._exchange(instance, mechanism), is_raw, client_id, bad_mechanism)
 
     def _exchange(self, instance: Instance, mechanism: str) -> Exchange:
         known = self._known.get(instance.names.key)

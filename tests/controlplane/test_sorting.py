@@ -193,6 +193,13 @@ class TestGroups:
         assert by(alice, url, "name", "lag_messages") == ["audit", "mails", "billing", "quiet"]
         assert by(alice, url, "name", "-lag_seconds") == ["audit", "billing", "mails", "quiet"]
 
+    def test_the_age_of_a_lag_says_of_when_it_is(self, alice, url):
+        items = {each["name"]: each for each in alice.api.get(url).json()["items"]}
+        told = {name: (each["lag_seconds"], each["lag_seconds_at"]) for name, each in items.items()}
+        assert told["audit"] == (60.0, "1970-01-01T00:00:00Z")
+        assert told["mails"] == told["quiet"] == (None, None)
+        assert "lag_seconds_at" not in alice.api.get(f"{url}/audit").json(), "there it is of this moment"
+
     def test_by_name_backwards_and_none_twice(self, alice, url):
         assert by(alice, url, "name", "-name") == ["quiet", "mails", "billing", "audit"]
 

@@ -3,7 +3,8 @@
 A reader replaces USER, PASSWORD and TOKEN, and puts files beside it by the names that it calls them. Where librdkafka and Java
 log in by tokens, they ask an address for them: `test_logging_in_by_token.py` has one. Of each client that is not installed with
 the tests, one program of one security writes and reads in `make test`, where its tool is there; all securities are asked at
-length. What they need is fetched once, by Maven, npm and Go's own client, into `var/conformance`.
+length. What they need is fetched once, by Maven, npm and Go's own client, into `var/conformance`. Where a tool or the network is
+away its tests skip; with SLUICE_CLIENTS_REQUIRED=1 they fail, for a machine that is meant to have all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -138,9 +140,16 @@ def python_reads(snippet: Snippet, folder: Path) -> None:
     consumed([sys.executable, "-W", "ignore", "consume.py"], folder)
 
 
+def not_here(why: str) -> NoReturn:
+    """A client cannot be had on this machine."""
+    if os.environ.get("SLUICE_CLIENTS_REQUIRED") == "1":
+        pytest.fail(f"SLUICE_CLIENTS_REQUIRED is set, and {why}", pytrace=False)
+    pytest.skip(why)
+
+
 def needs_kcat() -> None:
     if shutil.which("kcat") is None:
-        pytest.skip("kcat is not installed (apt-get install kcat)")
+        not_here("kcat is not installed (apt-get install kcat)")
 
 
 def kcat_writes(snippet: Snippet, folder: Path) -> None:
@@ -323,7 +332,7 @@ def test_its_programs_write_a_record_and_read_it(served, client, tmp_path):
         if client in READS:
             READS[client](snippet, folder)
     except NotAvailableError as problem:
-        pytest.skip(str(problem))
+        not_here(str(problem))
     assert [value for records in served.log(topic).values() for _, value in records] == [b"hello"]
 
 
@@ -341,7 +350,7 @@ def test_it_writes_a_record_by_a_client_that_is_fetched_first(served, row, clien
     try:
         check(served, row, client, tmp_path)
     except NotAvailableError as problem:
-        pytest.skip(str(problem))
+        not_here(str(problem))
 
 
 SASL = next(row for row in ROWS if (row.security, row.mechanism) == ("sasl_plaintext", "SCRAM-SHA-256"))
@@ -383,4 +392,4 @@ def test_its_consumer_reads_a_record_by_a_client_that_is_fetched_first(served, r
     try:
         check_consumer(served, row, client, tmp_path)
     except NotAvailableError as problem:
-        pytest.skip(str(problem))
+        not_here(str(problem))

@@ -27,7 +27,7 @@ LISTED = columns(
     "requests_per_s",
     "connected_at",
 )
-REFUSED = columns("address", "route_id", "reason", "count", "last_at")
+REFUSED = columns("address", "route_id", "reason", "count", "last_at", "user", "client_id")
 TALKERS = columns("client_id", "address", "topic", "produced_bytes_per_s", "consumed_bytes_per_s")
 OfTopic = Annotated[
     str | None, typer.Argument(metavar="[TOPIC]", help="Of this topic only.", autocompletion=completion.topics)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 app = Commands("Consumer groups: who reads, and how far behind.")
-LISTED = columns("name", "state", "protocol", "lag_messages", "lag_bytes", "lag_seconds", members="members.#")
+LISTED = columns(
+    "name", "state", "protocol", "lag_messages", "lag_bytes", "lag_seconds", "lag_seconds_at", members="members.#"
+)
 
 
 @app.add("list")

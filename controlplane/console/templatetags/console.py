@@ -92,9 +92,7 @@ def plot_rows(drawn: Mapping[str, Any]) -> str:
 
     Ten charts have thousands of cells: a template takes four times as long for them as all the rest of the page.
     """
-    cells = [
-        f'<td class="right num" data-label="{escape(capfirst(worded(line.title)))}">' for line in drawn["chart"].lines
-    ]
+    cells = [f'<td class="right num" data-label="{escape(capfirst(line.title))}">' for line in drawn["chart"].lines]
     events = f'<td class="events" data-label="{escape(gettext("Events"))}">' if drawn["legend"] else None
     rows = []
     for at, texts, happened in drawn["rows"]:

@@ -28,13 +28,15 @@ from controlplane.instances.selectors import instance_get
 from controlplane.kafka import group_door
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
     from controlplane.api.sorting import Order
     from controlplane.console.times import Times
+    from controlplane.groups.selectors import GroupSummary
     from controlplane.instances.models import Instance
 
 STATES = [*group_door.STATES.values(), group_door.UNKNOWN]
@@ -58,6 +60,12 @@ def _in_order(names: list[str], order: Order, states: Mapping[str, str], at: dic
         "lag_seconds": lambda name: getattr(lags.get(name), "seconds", None),
     }
     return in_order(names, order, value=values[order.field], key=lambda name: name)
+
+
+def _lags_at(views: Sequence[GroupSummary]) -> tuple[datetime, datetime] | None:
+    """From when to when the ages of lag on a page are, by the minute; None: none is of an earlier moment."""
+    moments = sorted(view.lag_seconds_at.replace(second=0) for view in views if view.lag_seconds_at is not None)
+    return (moments[0], moments[-1]) if moments else None
 
 
 @require_safe
@@ -88,6 +96,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "tab": "groups",
         "listing": found or listing(request, [], search=search),
         "views": views,
+        "lags_at": _lags_at(views),
         "away": away,
         "running": instance.state == InstanceState.RUNNING,
         "none_at_all": not names and not missing and away is None,

@@ -71,8 +71,7 @@ def broker(request: HttpRequest, caller: Caller, instance_id: str, broker: int) 
     instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
     chosen = times_chosen(request, SYSTEM_CLOCK.now())
     found = broker_history_get(
-        organisation=caller.organisation,
-        instance_id=instance.pk,
+        instance=instance,
         broker=broker,
         start=chosen.start,
         end=chosen.end,

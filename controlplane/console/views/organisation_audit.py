@@ -17,6 +17,7 @@ from controlplane.core.audit_sealing import verify
 from controlplane.core.audit_sides import value_text
 from controlplane.core.errors import Invalid
 from controlplane.core.selectors import audit_list
+from controlplane.instances.kafka_changes import some_have_told_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,7 @@ def shown(request: HttpRequest, caller: Caller) -> HttpResponse:
         "form": form,
         "filtered": any(form.data.values()),
         "keeps": kept(request, *LogForm.base_fields),
+        "none_by_clients": not part and some_have_told_none(caller.organisation),
     }
     return render(request, template, context, status=422 if form.errors else 200)
 

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from controlplane.console.forms.topic_batches import TopicsConfigureForm
+from controlplane.console.forms.topic_batches import TopicsConfigureForm, lines_asked
 from controlplane.console.listing import searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked_where
@@ -66,13 +66,16 @@ def of_several(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRe
     if not offered:
         return render(request, "console/topics_configure.html", context)
     rows = configs.configs_of(instance, offered[0])
+    # More lines are no change yet: what was typed comes back unjudged.
+    grows = request.method == "POST" and "more" in request.POST
     form = TopicsConfigureForm(
-        request.POST or None,
+        None if grows else request.POST or None,
         topics=offered,
         settable=[row.name for row in rows if not row.is_read_only],
-        initial={"topics": request.GET.getlist("topic")},
+        lines=lines_asked(request.POST),
+        initial=request.POST.dict() | {"topics": chosen or request.GET.getlist("topic")},
     )
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and not grows and form.is_valid():
         asked = {
             "organisation": caller.organisation,
             "instance_id": instance.id,

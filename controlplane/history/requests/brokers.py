@@ -23,7 +23,6 @@ from controlplane.history.requests.reading import texts_of
 from controlplane.history.requests.sampling import broker_name
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.selectors import History, Series, planned
-from controlplane.instances.selectors import instance_any
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from controlplane.history.requests.reading import Counted
     from controlplane.history.resolutions import Plan
     from controlplane.instances.models import Instance
-    from controlplane.tenants.models import Organisation
 
 FLOWS = ("produce_bytes_per_s", "consume_bytes_per_s")
 RATES = ("requests_per_s", "errors_per_s")
@@ -64,8 +62,7 @@ class BrokerRow:
 
 def broker_history_get(
     *,
-    organisation: Organisation,
-    instance_id: str,
+    instance: Instance,
     broker: int,
     start: datetime,
     end: datetime,
@@ -73,7 +70,6 @@ def broker_history_get(
     clock: Clock = SYSTEM_CLOCK,
 ) -> History:
     """What the instance asked of one broker of its cluster. Raises NotFound, Invalid."""
-    instance = instance_any(organisation=organisation, instance_id=instance_id)
     _checked(instance.cluster, broker)
     plan = planned(start, end, step_s, clock.now())
     known, texts = texts_of(instance.pk, instance.cluster_id, plan, "brokers", only=str(broker))

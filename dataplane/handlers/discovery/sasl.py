@@ -41,7 +41,7 @@ def handle_sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) ->
         session.authenticated = False
         refusal = SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms)
         return ctx.broker.logins.tell_later(session, LEAST_DELAY_S, lambda: refusal, _handshake_dropped)  # type: ignore[no-any-return]
-    ctx.broker.logins.begin(session, request.mechanism, is_raw=ctx.version == 0)
+    ctx.broker.logins.begin(session, request.mechanism, is_raw=ctx.version == 0, client_id=ctx.client_id or "")
     return SaslHandshakeResponse(mechanisms=mechanisms)
 
 

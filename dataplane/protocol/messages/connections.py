@@ -39,6 +39,9 @@ class RefusedConnectionRow:
     reason: str = string()  # quota.contracts.refused
     count: int = int64()
     last_ms: int = int64()  # of the wall's clock
+    # Of the last of them; who was written before these passes them over.
+    user: str = string(tagged="0+", tag=0)  # that it tried to log in as; empty: not known
+    client_id: str = string(tagged="0+", tag=1)  # empty where it has said none
 
 
 @struct

@@ -199,6 +199,19 @@ def test_another_clusters_brokers_say_nothing_of_an_instance(alice, topic, insta
     assert entries(alice) == []
 
 
+def test_it_is_said_where_nothing_was_ever_read_of_an_instance(alice, charlie, topic, client):
+    def said():
+        client.force_login(alice.user)
+        return "have recorded none yet" in client.get(f"/{alice.organisation.id}/audit").content.decode()
+
+    read()
+    assert said(), "the topic is there, and nobody has changed anything"
+    assert not kafka_changes.some_have_told_none(charlie.organisation), "who has no instance misses nothing"
+    topic.write()
+    read()
+    assert not said()
+
+
 def test_each_organisation_reads_its_own(alice, charlie, topic, instance):
     topic.write()
     read()

@@ -43,8 +43,8 @@ class Given:
         return TalkerRow(client_id, address, physical, MINUTE_MS, 60 * produces, 60 * consumes)
 
 
-def refused(address="192.0.2.1", reason="whitelist", count=1, age_s=30, route="default"):
-    return RefusedRow(address, route, reason, count, int((time.time() - age_s) * 1000))
+def refused(address="192.0.2.1", reason="whitelist", count=1, age_s=30, route="default", user="", client_id=""):
+    return RefusedRow(address, route, reason, count, int((time.time() - age_s) * 1000), user, client_id)
 
 
 def rest(count, sends=0, is_sent=0):

@@ -28,12 +28,15 @@ def rows(made, texts, numbers):
 
 
 RESTS = st.builds(messages.FlowOfTheRest, *[NUMBERS] * 4)
+REFUSED = st.lists(
+    st.builds(messages.RefusedConnectionRow, *[TEXTS] * 3, *[NUMBERS] * 2, *[TEXTS] * 2), max_size=3
+).map(tuple)
 ANSWERS = st.builds(
     messages.DescribeConnectionsResponse,
     st.sampled_from([0, 91]),
     rows(messages.ConnectionRow, 6, 5),
     RESTS,
-    rows(messages.RefusedConnectionRow, 3, 2),
+    REFUSED,
     NUMBERS,
     rows(messages.TalkerRow, 3, 3),
     RESTS,

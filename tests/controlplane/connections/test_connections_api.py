@@ -60,6 +60,14 @@ def test_who_was_refused_is_added_up_over_brokers_the_latest_first(alice, hers):
     assert (len(first["items"]), first["other_count"]) == (1, 6)
 
 
+def test_who_was_refused_is_named_as_the_last_of_them_on_any_broker(alice, hers):
+    hers.say(1, refused=(refused(reason="sasl", age_s=600, user="ann", client_id="shop"),))
+    hers.say(2, refused=(refused(reason="sasl", age_s=10, user="bob", client_id="till"), refused(age_s=900)))
+    first, second = alice.api.get(f"{hers.url}/refused-connections").json()["items"]
+    assert (first["count"], first["user"], first["client_id"]) == (2, "bob", "till")
+    assert (second["user"], second["client_id"]) == (None, "")
+
+
 def test_a_client_id_is_taken_as_it_is_and_a_reason_that_there_is_none_of_is_refused(alice, hers):
     hers.say(1, connections=(connection(" a"), connection("a")), refused=(refused(),))
     answer = alice.api.get(f"{hers.url}/connections", {"client_id": " a"}).json()

@@ -108,6 +108,12 @@ def test_who_was_refused_is_told_with_the_reason_in_words(at_alice, at, hers):  
     assert "9 refused connections more are longer ago" in text
 
 
+def test_a_refused_login_names_the_last_user_and_client_with_what_cannot_be_printed_in_escapes(at_alice, at, hers):  # noqa: F811
+    hers.say(1, refused=(refused("192.0.2.1", "sasl", user="an<b>n", client_id="a\nb"),))
+    text = text_of(at_alice.get(f"{at}/connections"))
+    assert "last user: an&lt;b&gt;n last client id: a\\nb" in text
+
+
 def test_an_address_that_was_refused_is_put_on_the_whitelist(at_alice, at, hers, tree):  # noqa: F811
     hers.say(1, refused=(refused("192.0.2.1"),))
     assert 'name="address" value="192.0.2.1"' in at_alice.get(f"{at}/connections").content.decode()

@@ -11,6 +11,8 @@ from controlplane.groups.earlier import Earlier
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.rows import instance_row, reason_row
 
+NOON_S = 1_795_348_800
+
 
 @pytest.fixture
 def page(alice, instance, client):
@@ -26,6 +28,10 @@ def page(alice, instance, client):
 
 def names(text):
     return re.findall(r'<a class="row-link[^>]*>([^<]+)</a>', text)
+
+
+def words(text):
+    return re.sub(r"<[^>]+>", "", text)
 
 
 def head(text, title):
@@ -114,9 +120,13 @@ def test_groups_by_lag(page, instance, admin, monkeypatch):
     key = instance.id.removeprefix("ins-")
     for name in ("audit", "billing", "quiet"):
         admin.groups.found[f"{key}.{name}"] = FakeGroup()
-    known = {"audit": Earlier(5, 60.0, 0), "billing": Earlier(900, 2.5, 0)}
+    known = {"audit": Earlier(5, 60.0, NOON_S + 59), "billing": Earlier(900, 2.5, NOON_S)}
     monkeypatch.setattr(earlier, "_TELLS", [lambda *_asked: known])
     url = f"/instances/{instance.id}/groups"
+    assert "are as of 2026-11-22 12:00 UTC." in words(page(url))
+    assert "the order by lag, are of a minute ago." in words(page(url, q="quiet"))
+    known["audit"] = Earlier(5, 60.0, NOON_S + 60)
+    assert "are as of 2026-11-22 12:00 UTC to 2026-11-22 12:01 UTC." in words(page(url))
     assert names(page(url, sort="-lag_messages")) == ["billing", "audit", "quiet"]
     assert names(page(url, sort="-lag_seconds")) == ["audit", "billing", "quiet"]
     assert names(page(url, sort="-name")) == ["quiet", "billing", "audit"]

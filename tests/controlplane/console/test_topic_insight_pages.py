@@ -179,6 +179,46 @@ class TestSeveral:
         assert "clicks Failed Retention.ms must be a whole number." in text
         assert admin.configs[f"{key}.orders"] == {"retention.ms": "60000"}
 
+    @pytest.mark.parametrize(
+        ("key_", "value", "unit", "becomes"),
+        [
+            ("retention.ms", "1.5", "hours", "5400000 1.5 hours"),
+            ("retention.ms", "7", "days", "604800000 7 days"),
+            ("retention.ms", "60000", "", "60000 1 minute"),
+            ("retention.ms", "-1", "days", "-1 no limit"),
+            ("retention.bytes", "0.5", "GiB", "536870912 512 MiB"),
+        ],
+    )
+    def test_a_value_may_be_in_a_unit_and_the_preview_says_it_in_both(self, at_alice, path, key_, value, unit, becomes):
+        body = {**FORM, "key_1": key_, "value_1": value, "unit_1": unit, "preview": ""}
+        assert f"→ {becomes}" in text_of(at_alice.post(f"{path}/topic-configs", body)).replace("\xa0", " ")
+
+    @pytest.mark.parametrize(
+        ("change", "field", "said"),
+        [
+            ({"unit_1": "GiB"}, "unit_1", "This configuration is not in this unit."),
+            ({"key_1": "cleanup.policy", "unit_1": "days"}, "unit_1", "This configuration is not in this unit."),
+            ({"value_1": "1e9", "unit_1": "days"}, "value_1", "A number is wanted where a unit is chosen."),
+            ({"value_1": "0.000001", "unit_1": "minutes"}, "value_1", "That is no whole number of the smallest unit."),
+        ],
+    )
+    def test_a_unit_that_does_not_fit_is_refused_beside_it(self, at_alice, path, change, field, said):
+        page = at_alice.post(f"{path}/topic-configs", {**FORM, **change, "preview": ""})
+        assert page.status_code == 422
+        assert problem_beside(page, field) == said
+
+    def test_more_lines_come_three_at_a_time_with_what_was_typed_and_the_last_of_them_counts(self, at_alice, path):
+        page = at_alice.post(f"{path}/topic-configs", {**FORM, "value_1": "nonsense", "more": ""})
+        shown = page.content.decode()
+        assert page.status_code == 200
+        assert 'name="key_6"' in shown
+        assert 'name="key_7"' not in shown
+        assert 'value="nonsense"' in shown
+        assert "What would happen" not in shown
+        body = {**FORM, "key_6": "segment.bytes", "value_6": "64", "unit_6": "MiB", "preview": ""}
+        assert "segment.bytes :" in text_of(at_alice.post(f"{path}/topic-configs", body))
+        assert 'name="more"' not in at_alice.post(f"{path}/topic-configs", {**FORM, "key_24": ""}).content.decode()
+
     def test_an_empty_value_is_back_to_the_default(self, at_alice, path):
         text = text_of(at_alice.post(f"{path}/topic-configs", {**FORM, "value_1": "", "preview": ""}))
         assert "orders retention.ms : 5 → the default" in text

@@ -104,8 +104,7 @@ class World:
         times = {"start": moment_at(now - 4 * 3600), "end": moment_at(now)}
         rows = brokers_get(instance=self.instance, step_s=600, **times)
         one = broker_history_get(
-            organisation=self.instance.organisation,
-            instance_id=self.instance.pk,
+            instance=self.instance,
             broker=1,
             step_s=600,
             clock=self.clock,

@@ -190,6 +190,13 @@ def test_a_wrong_password_is_told_once_for_each_attempt(world):
     assert refusals(world) == [(ALICE, "sasl", "sasl", 1)]
 
 
+def test_a_refused_login_names_the_user_and_the_client_id(world):
+    end = world.connect()
+    end.plain(password="wrong")
+    (row,) = world.told().refused
+    assert (row.user, row.client_id) == ("alice", "client")
+
+
 def test_who_sends_requests_where_one_has_to_log_in_is_told(world):
     end = world.connect()
     end.send(MetadataRequest(topics=()), 9)

@@ -65,6 +65,15 @@ def test_the_response():
     assert decode(DescribeConnectionsResponse, 0, bytes.fromhex(expected)) == answer
 
 
+def test_who_was_refused_is_named_in_tagged_fields_that_earlier_readers_pass_over():
+    row = RefusedConnectionRow("a", "r", "sasl", 2, 3, "ann", "shop")
+    answer = DescribeConnectionsResponse(refused=(row,))
+    written = joined(encode(answer, 0))
+    named = "02" + "0004" + "04" + b"ann".hex() + "0105" + "05" + b"shop".hex()
+    assert f"{2:016x}{3:016x}{named}" in written.hex()
+    assert decode(DescribeConnectionsResponse, 0, written) == answer
+
+
 def test_backlogs_are_asked_and_answered_by_topic_and_partition():
     asked = DescribeBacklogsRequest((BacklogTopic("k.t", (BacklogPartition(3, (1, 2)),)),))
     head = "02" + "04" + b"k.t".hex() + "02" + "00000003"
