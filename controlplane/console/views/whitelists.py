@@ -64,7 +64,7 @@ def _lets_more_use(request: HttpRequest, caller: Caller, instance_id: str, topic
 def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The instance's."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    address = _seen_at(request)
+    address = origin.seen_at(request)
     covered = covers(instance.whitelist, address)
     adds = ADD in request.POST
     form = WhitelistForm(None if adds else request.POST or None, initial={"cidrs": instance.whitelist})
@@ -140,14 +140,6 @@ def _add(request: HttpRequest, caller: Caller, instance: Instance, own: str) -> 
         return error
     messages.success(request, f"The whitelist was changed. {IN_FORCE}")
     return None
-
-
-def _seen_at(request: HttpRequest) -> str:
-    """The address of whoever asks, as brokers would judge it; empty where it is none."""
-    try:
-        return str(address_of(origin.address_of(request)))
-    except ValueError:
-        return ""
 
 
 def _wanted(request: HttpRequest, whitelist: Sequence[str], own: str) -> tuple[str, str | None]:
