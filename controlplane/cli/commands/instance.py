@@ -314,11 +314,12 @@ def scheduled(
     ctx: typer.Context,
     instance: Instance,
     change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help="Show this one.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
-    """Changes that are made later, and what became of earlier ones; the newest first."""
+    """Changes that are made later, and what became of earlier ones; the newest first unless --sort says otherwise."""
     if change is None:
-        of(ctx).listed(ops.SCHEDULED_CHANGES, SCHEDULED, limit=limit, instance_id=instance)
+        of(ctx).listed(ops.SCHEDULED_CHANGES, SCHEDULED, limit=limit, query=said(sort=sort), instance_id=instance)
     else:
         of(ctx).show(ops.SCHEDULED_CHANGE, instance_id=instance, change_id=change)
 

@@ -13,7 +13,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import file_text, ms_typed, said, whole_or_null
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, Topic, Wait, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Sort, Topic, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -45,10 +45,11 @@ def listed(
     topic: Annotated[str | None, typer.Option(help="Only those of this topic.")] = None,
     kind: Annotated[Kind | None, typer.Option(help="By default both.")] = None,
     enabled: Annotated[Literal["true", "false"] | None, typer.Option(help="Whether the schedule is on.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """Loads, each with its last run."""
-    query = said(topic=topic, kind=kind, enabled=enabled)
+    query = said(topic=topic, kind=kind, enabled=enabled, sort=sort)
     of(ctx).listed(ops.LOADS, LISTED, limit=limit, query=query, instance_id=instance)
 
 
