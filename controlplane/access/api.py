@@ -78,6 +78,11 @@ USER_PARAMETERS = [
     sorting.parameter(["name"], "name"),
     *pagination.PARAMETERS,
 ]
+ACL_PARAMETERS = [
+    AclFilterSerializer,
+    sorting.parameter(selectors.ACLS_SORTED, "all members one behind another"),
+    *pagination.PARAMETERS,
+]
 SPAN = [
     OpenApiParameter("from", OpenApiTypes.DATETIME, description="what happened then or later; by default everything"),
     OpenApiParameter("to", OpenApiTypes.DATETIME, description="what happened before; by default everything"),
@@ -302,13 +307,15 @@ class AclsApi(APIView):
 
     deletes_by_body = True
 
-    @extend_schema(responses=AclPageSerializer, parameters=[*pagination.PARAMETERS, AclFilterSerializer], tags=ACLS)
+    @extend_schema(responses=AclPageSerializer, parameters=ACL_PARAMETERS, tags=ACLS)
     def get(self, request: Request, instance_id: str) -> Response:
         """ACLs of the instance; those that Kafka clients have made are among them."""
         wanted = AclFilterSerializer.wanted(filters.query_of(request, AclFilterSerializer))
         organisation = caller_of(request).organisation
         found = selectors.acl_list(organisation=organisation, instance_id=instance_id, wanted=wanted)
-        page, following = pagination.items_page(request, sorted(found, key=_key), _key)
+        page, following = sorting.known_page(
+            request, sorted(found, key=selectors.acl_key), selectors.ACLS_SORTED, selectors.acl_key
+        )
         return Response(pagination.body(list(AclSerializer(page, many=True).data), following))
 
     @extend_schema(request=AclCreateSerializer, responses={201: AclSerializer}, tags=ACLS)
@@ -399,7 +406,3 @@ class AuditApi(APIView):
 
 def _acls(found: Sequence[Acl], status: int = 200) -> Response:
     return Response({"items": AclSerializer(found, many=True).data}, status=status)
-
-
-def _key(acl: Acl) -> str:
-    return "\0".join(acl.document().values())

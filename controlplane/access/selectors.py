@@ -18,11 +18,22 @@ from quota.core.acl_filters import AclFilter
 from quota.core.explain_access import ANONYMOUS, USER, Explained, Question, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from controlplane.tenants.models import Organisation
     from quota.contracts.acls import Acl
     from quota.contracts.users import User
+
+ACLS_SORTED: Mapping[str, Callable[[Acl], str]] = {
+    "principal": lambda acl: acl.principal,
+    "host": lambda acl: acl.host,
+    "operation": lambda acl: acl.operation.name,
+    "permission": lambda acl: acl.permission.name,
+    "resource_type": lambda acl: acl.resource_type.name,
+    "resource_name": lambda acl: acl.resource_name,
+    "pattern_type": lambda acl: acl.pattern_type.name,
+}
+"""What a list of ACLs can be sorted by, in the words of REST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,11 @@ def route_ids(*, organisation: Organisation, instance_id: str) -> list[str]:
     """The routes that brokers know. Raises NotFound, Conflict, Unavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     return [route.id for route in records.spec_read(instance).routes]
+
+
+def acl_key(acl: Acl) -> str:
+    """All of it: an ACL has no id."""
+    return "\0".join(acl.document().values())
 
 
 def acl_list(*, organisation: Organisation, instance_id: str, wanted: AclFilter | None = None) -> list[Acl]:

@@ -24,6 +24,7 @@ from controlplane.accounts.serializers import (
     NewApiKeySerializer,
 )
 from controlplane.api import dry_runs, pagination, sorting
+from controlplane.core import origin
 from controlplane.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ class CallerApi(APIView):
 
     @extend_schema(responses=CallerSerializer, tags=["account"])
     def get(self, request: Request) -> Response:
-        """Who the presented key speaks for, and in which organisation and role."""
-        return Response(CallerSerializer(request.user).data)
+        """Who the presented key speaks for, in which organisation and role, and at which address this service sees the caller."""
+        return Response(CallerSerializer(request.user, context={"address": origin.seen_at(request)}).data)
 
 
 class ApiKeysApi(APIView):

@@ -24,6 +24,7 @@ Key = TypeVar("Key", ApiKey, AccessKey)
 
 KEYS_SORTED = {name: name for name in ("name", "created_at", "last_used_at", "expires_at", "revoked_at")}
 ACCESS_KEYS_SORTED = KEYS_SORTED
+INVITATIONS_SORTED = {name: name for name in ("email", "role", "created_at", "expires_at")}
 MEMBERS_SORTED = {"email": "user__email", "name": "user__name", "role": "role"}
 """Where the database has what they are sorted by."""
 
@@ -52,6 +53,8 @@ API_KEYS = _key_parameters(STATES, KEYS_SORTED)
 OF_ACCOUNT = [parameter for parameter in API_KEYS if parameter.name != "owner"]
 """Of a service account's keys, which have no person."""
 ACCESS_KEYS = _key_parameters(STATES, ACCESS_KEYS_SORTED)
+INVITATIONS = [sorting.parameter(INVITATIONS_SORTED, "created_at"), *pagination.PARAMETERS]
+"""Of the list of invitations."""
 MEMBERS = [
     filters.text_parameter("prefix", "only people whose addresses begin so"),
     filters.choice_parameter(

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts import custom_roles, joining, touching
-from controlplane.accounts.listing import MEMBERS, MEMBERS_SORTED, members_asked
+from controlplane.accounts.listing import INVITATIONS, INVITATIONS_SORTED, MEMBERS, MEMBERS_SORTED, members_asked
 from controlplane.accounts.member_serializers import (
     InvitationPageSerializer,
     InvitationSerializer,
@@ -170,11 +170,12 @@ class InvitationsApi(APIView):
 
     permission_classes = (OwnersAlonePermission,)
 
-    @extend_schema(responses=InvitationPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=InvitationPageSerializer, parameters=INVITATIONS, tags=TAGS)
     def get(self, request: Request) -> Response:
         """Invitations that are open, expired ones too, in the order in which they were made. For owners."""
         rows = invitations.invitation_list(organisation=caller_of(request).organisation)
-        return pagination.rows_answer(request, rows, InvitationSerializer)
+        page, following = sorting.rows_page(request, rows, INVITATIONS_SORTED)
+        return Response(pagination.body(list(InvitationSerializer(page, many=True).data), following))
 
     @extend_schema(request=InviteSerializer, responses={201: NewInvitationSerializer}, tags=TAGS)
     @dry_runs.rehearsed(makes=True, touches=_invited)

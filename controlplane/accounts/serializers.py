@@ -158,3 +158,11 @@ class CallerSerializer(serializers.Serializer[Any]):
     custom_role = NamedSerializer(allow_null=True, help_text="in place of role; null: none")
     organisation = OrganisationSerializer()
     key = ApiKeyLimitsSerializer()
+    address = serializers.SerializerMethodField(
+        help_text="at which this service sees the caller, as brokers would judge it: what a whitelist has to hold where clients "
+        "come the same way; null: it does not see it"
+    )
+
+    def get_address(self, _caller: Any) -> str | None:
+        """From the context: it is of the request."""
+        return self.context["address"] or None

@@ -51,6 +51,8 @@ TAGS = ["alarms"]
 NOT_STORED = {"Cache-Control": "no-store"}
 MEASURED = ("state", "since", "firing_since", "value", "value_of", "missing", "looked_at")
 """What is shown of an alarm that its tenant has not set."""
+RECEIVERS_SORTED = {name: name for name in ("name", "kind", "created_at")}
+RECEIVER_PARAMETERS = [sorting.parameter(RECEIVERS_SORTED, "created_at"), *pagination.PARAMETERS]
 ALARMS_SORTED = {"name": "name", "watch": "watch", "state": "phase", "since": "since", "created_at": "created_at"}
 """Where the database has what alarms are sorted by."""
 ALARM_PARAMETERS = [
@@ -230,12 +232,12 @@ class InstanceEventsApi(APIView):
 class ReceiversApi(APIView):
     """/api/v1/instances/{id}/receivers."""
 
-    @extend_schema(responses=ReceiverPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=ReceiverPageSerializer, parameters=RECEIVER_PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Who can be told of an instance's alarms; never a secret."""
         caller = caller_of(request)
         rows = selectors.receiver_list(organisation=caller.organisation, instance_id=instance_id)
-        page, following = pagination.rows_page(request, rows)
+        page, following = sorting.rows_page(request, rows, RECEIVERS_SORTED)
         seen = ReceiverSerializer(page, many=True, context={"may_change": caller.may_change_in(ALARMS)})
         return Response(pagination.body(list(seen.data), following))
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db.models import Model, Q, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.response import Response
 
 from controlplane.core.errors import Invalid
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rest_framework.request import Request
-    from rest_framework.serializers import BaseSerializer
 
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
@@ -159,12 +157,6 @@ def can_be_asked(member: str | int) -> bool:
 def body(items: list[Any], following: str | None) -> dict[str, Any]:
     """What a list answers. `following` is the cursor of the next page, None on the last."""
     return {"items": items, "next": following}
-
-
-def rows_answer(request: Request, rows: QuerySet[Row], serializer: type[BaseSerializer[Any]]) -> Response:
-    """The answer of a list: one page of rows, each as this serializer has it."""
-    page, following = rows_page(request, rows)
-    return Response(body(serializer(page, many=True).data, following))
 
 
 def limit_of(request: Request, default: int = DEFAULT_LIMIT) -> int:

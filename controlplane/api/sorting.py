@@ -23,11 +23,12 @@ from controlplane.api import pagination
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rest_framework.request import Request
 
-    Value = str | int | float | None
+    Written = str | int | float | None
+    Value = Written | datetime
 
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
@@ -116,18 +117,41 @@ def items_page(
     value: Callable[[Item], Value],
     key: Callable[[Item], str],
 ) -> tuple[list[Item], str | None]:
-    """The same of items that are all known: `value` by which they are sorted, `key` by which two with the same one are."""
+    """The same of items that are all known: `value` by which they are sorted, `key` by which two with the same one are.
+
+    Moments are all in UTC.
+    """
+
+    def written(item: Item) -> Written:
+        return _written(value(item))
+
     limit, place = pagination.limit_of(request), _place(request, order)
-    found = in_order(items, order, value=value, key=key)
+    found = in_order(items, order, value=written, key=key)
     if place is not None:
         if not isinstance(place[1], str):
             raise pagination.bad_cursor()
         try:
-            found = [item for item in found if _is_behind(order, place, value(item), key(item))]
+            found = [item for item in found if _is_behind(order, place, written(item), key(item))]
         except TypeError as error:  # a text and a number are not compared
             raise pagination.bad_cursor() from error
     page = found[:limit]
-    return page, cursor(order, value(page[-1]), key(page[-1])) if len(found) > limit else None
+    return page, cursor(order, written(page[-1]), key(page[-1])) if len(found) > limit else None
+
+
+def known_page(
+    request: Request,
+    items: Sequence[Item],
+    fields: Mapping[str, Callable[[Item], Value]],
+    key: Callable[[Item], str],
+) -> tuple[list[Item], str | None]:
+    """The same by one of `fields`, as `rows_page` has it: where no order is asked for, items stay by `key`, as they come in.
+
+    Raises Invalid.
+    """
+    order = order_of(request, fields)
+    if order is None:
+        return pagination.items_page(request, items, key)
+    return items_page(request, items, order, value=fields[order.field], key=key)
 
 
 def in_order(
@@ -140,7 +164,7 @@ def in_order(
     return known + [item for item in by_key if value(item) is None]
 
 
-def cursor(order: Order, value: Value, key: str | int) -> str:
+def cursor(order: Order, value: Written, key: str | int) -> str:
     """Of the page that goes on behind the item with these two."""
     return pagination.encoded([MARK, order.word, value, key])
 
@@ -198,12 +222,12 @@ def _read(row: Any, column: str) -> Any:
     return row
 
 
-def _written(value: Any) -> Value:
+def _written(value: Any) -> Written:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Decimal):
         return f"{value:f}"
-    found: Value = value
+    found: Written = value
     return found
 
 

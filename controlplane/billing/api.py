@@ -182,25 +182,42 @@ class OrganisationCostApi(APIView):
         )
 
 
+COSTS_SORTED = {
+    "instance_id": "instance_id",
+    "name": "instance__name",
+    "so_far": "so_far",
+    "forecast": "forecast",
+    "counted_until": "counted_until",
+}
+"""Where the database has what costs by instance are sorted by."""
+
+
+def _by_instance(request: Request, rows: QuerySet[MonthCost]) -> tuple[list[MonthCost], str | None]:
+    def fetch(after: Any, limit: int) -> list[MonthCost]:
+        found = rows.order_by("instance_id")
+        return list(found.filter(instance_id__gt=after[0])[:limit] if after else found[:limit])
+
+    return pagination.fetched_page(request, fetch, key=lambda row: (row.instance_id,), shape=(str,))
+
+
 class InstanceCostsApi(APIView):
     """/api/v1/cost/instances."""
 
     @extend_schema(
         operation_id="cost_instances_list",
         responses=MonthCostPageSerializer,
-        parameters=[*MONTH, *pagination.PARAMETERS],
+        parameters=[
+            *MONTH,
+            sorting.parameter(COSTS_SORTED, "instance_id", "Amounts as they stand, in whatever currency"),
+            *pagination.PARAMETERS,
+        ],
         tags=["costs"],
     )
     def get(self, request: Request) -> Response:
-        """The same by instance, by their ids."""
+        """The same by instance, by their ids unless it is said otherwise."""
         month = month_asked(request)
         rows = costs.cost_list(organisation=caller_of(request).organisation, month=month).select_related("instance")
-
-        def fetch(after: Any, limit: int) -> list[MonthCost]:
-            found = rows.order_by("instance_id")
-            return list(found.filter(instance_id__gt=after[0])[:limit] if after else found[:limit])
-
-        page, following = pagination.fetched_page(request, fetch, key=lambda row: (row.instance_id,), shape=(str,))
+        page, following = sorting.rows_page(request, rows, COSTS_SORTED, key=int, default=_by_instance)
         return Response(pagination.body(list(MonthCostSerializer(page, many=True).data), following))
 
 
@@ -306,19 +323,34 @@ class InvoiceVerifyApi(APIView):
         )
 
 
+NOTES_SORTED = {
+    "number": "number",
+    "invoice": "invoice__number",
+    "month": "invoice__month",
+    "amount": "amount",
+    "created_at": "created_at",
+}
+"""Where the database has what credit notes are sorted by."""
+NOTE_PARAMETERS = [sorting.parameter(NOTES_SORTED, "number"), *pagination.PARAMETERS]
+
+
+def _notes_by_number(request: Request, notes: QuerySet[CreditNote]) -> tuple[list[CreditNote], str | None]:
+    def fetch(after: Any, limit: int) -> list[CreditNote]:
+        rows = notes.order_by("number")
+        return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
+
+    return pagination.fetched_page(request, fetch, key=lambda note: (note.number,), shape=(int,))
+
+
 class CreditNotesApi(APIView):
     """/api/v1/credit-notes."""
 
-    @extend_schema(responses=CreditNotePageSerializer, parameters=pagination.PARAMETERS, tags=["invoices"])
+    @extend_schema(responses=CreditNotePageSerializer, parameters=NOTE_PARAMETERS, tags=["invoices"])
     def get(self, request: Request) -> Response:
-        """What was given back of the organisation's invoices, by number. It is apart from costs."""
+        """What was given back of the organisation's invoices, by number unless it is said otherwise. It is apart from costs."""
         notes = selectors.credit_note_list(organisation=caller_of(request).organisation).select_related("invoice")
-
-        def fetch(after: Any, limit: int) -> list[CreditNote]:
-            rows = notes.defer("invoice__inputs").order_by("number")
-            return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
-
-        page, following = pagination.fetched_page(request, fetch, key=lambda note: (note.number,), shape=(int,))
+        rows = notes.defer("invoice__inputs")
+        page, following = sorting.rows_page(request, rows, NOTES_SORTED, key=int, default=_notes_by_number)
         return Response(pagination.body(_notes(page), following))
 
 

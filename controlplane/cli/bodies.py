@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.cli.errors import Misused
+from controlplane.cli.values import later, ms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
 NULL = "null"
 """Typed where an API takes null: "no limit", "its default"."""
@@ -24,6 +26,24 @@ def role_typed(text: str | None, *, names: tuple[str, ...]) -> tuple[str | None,
     if text not in names:
         raise Misused(f"{text} is no role: there are {', '.join(names)}, and those of your own by id")
     return text, None
+
+
+def ms_typed(text: str | None, now: datetime) -> int | None:
+    """Milliseconds since 1970 of the moment that was typed, as `values.ms_of` reads it; None: none was. Raises Misused."""
+    try:
+        return None if text is None else ms_of(text, now)
+    except ValueError as error:
+        raise Misused(str(error)) from error
+
+
+def until_typed(until: str | None, length: str | None, now: datetime, *, ends: bool) -> str | None:
+    """RFC 3339 of the end of a silence, from `--until` or `--for`; None: `--end`. One of the three is said. Raises Misused."""
+    if (until is not None) + (length is not None) + ends != 1:
+        raise Misused("say until when by --until or --for, or --end")
+    try:
+        return until if length is None else later(length, now)
+    except ValueError as error:
+        raise Misused(str(error)) from error
 
 
 def said(**members: object) -> dict[str, Any]:

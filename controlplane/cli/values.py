@@ -14,7 +14,8 @@ DASH = "-"
 STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-_AGO = re.compile(r"-([0-9]{1,9})([smhd])")
+_SPAN = re.compile(r"([0-9]{1,9})([smhd])")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENT_ENDINGS = ("_at", "_until", "_to")
 _MOMENT_NAMES = ("hour", "time", "since", "first", "last", "from", "to", "at")
 
@@ -44,13 +45,40 @@ def moment(text: str) -> str:
 
 def since(text: str, now: datetime) -> str:
     """What REST is asked for ``-1h``, ``-30m``, ``-7d``; anything else as it was typed."""
-    ago = _AGO.fullmatch(text)
-    if ago is None:
+    if not text.startswith("-"):
         return text
     try:
-        return (now - int(ago[1]) * _SPANS[ago[2]]).isoformat(timespec="seconds")
-    except OverflowError:
+        return (now - span(text[1:])).isoformat(timespec="seconds")
+    except (ValueError, OverflowError):
         return text
+
+
+def span(text: str) -> timedelta:
+    """``90s``, ``30m``, ``4h``, ``7d``. Raises ValueError, whose text says what is taken; OverflowError."""
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text}: must be a length such as 30m, 4h or 7d")
+    return int(found[1]) * _SPANS[found[2]]
+
+
+def ms_of(text: str, now: datetime) -> int:
+    """What a moment is in milliseconds since 1970: ago (``-1h``), a date or RFC 3339, in UTC where no zone is said.
+
+    Raises ValueError, whose text says what is taken.
+    """
+    try:
+        found = datetime.fromisoformat(since(text, now))
+    except ValueError as error:
+        raise ValueError(f"{text}: must be ago, such as -1h, or a date or RFC 3339") from error
+    return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def later(text: str, now: datetime) -> str:
+    """RFC 3339 of the moment that is this long (``4h``) from now. Raises ValueError, whose text says what is taken."""
+    try:
+        return (now + span(text)).isoformat(timespec="seconds")
+    except OverflowError as error:
+        raise ValueError(f"{text}: is too long") from error
 
 
 def number(value: float) -> str:

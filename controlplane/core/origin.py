@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from controlplane.core import addresses
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -67,6 +69,14 @@ def address_of(request: HttpRequest) -> str:
     """Of the caller; behind a proxy, what the proxy saw: the last of the list, which a caller cannot write."""
     forwarded = request.headers.get("X-Forwarded-For", "") if settings.ENVIRONMENT.tls else ""
     return forwarded.rpartition(",")[2].strip() or request.META.get("REMOTE_ADDR", "")
+
+
+def seen_at(request: HttpRequest) -> str:
+    """The caller's address as brokers would judge it, for whoever wants to let themselves in; empty where it is none."""
+    try:
+        return str(addresses.address_of(address_of(request)))
+    except ValueError:
+        return ""
 
 
 class OriginMiddleware:

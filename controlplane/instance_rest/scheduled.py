@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from controlplane.accounts.permissions import caller_of
 from controlplane.admission import scheduling
 from controlplane.admission.rules import SIZES
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, pagination, sorting
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instance_rest.serializers import (
     ScheduledChangeCreateSerializer,
@@ -20,9 +20,18 @@ from controlplane.instance_rest.serializers import (
 )
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from rest_framework.request import Request
 
+    from controlplane.admission.models import ScheduledChange
+
 TAGS = ["instances"]
+SORTED = {name: name for name in ("at", "state", "created_at", "ended_at")}
+PARAMETERS = [sorting.parameter(SORTED, "-created_at"), *pagination.PARAMETERS]
+
+
+def _newest(request: Request, rows: QuerySet[ScheduledChange]) -> tuple[list[ScheduledChange], str | None]:
+    return pagination.newest_page(request, rows, moment="created_at", key=str)
 
 
 class ScheduledChangesApi(APIView):
@@ -30,11 +39,11 @@ class ScheduledChangesApi(APIView):
 
     dry_run_methods: ClassVar = ("POST",)
 
-    @extend_schema(responses=ScheduledChangePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=ScheduledChangePageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Changes of sizes that are made later, and what became of earlier ones; the newest first."""
         rows = scheduling.change_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.newest_page(request, rows, moment="created_at", key=str)
+        page, following = sorting.rows_page(request, rows, SORTED, default=_newest)
         return Response(pagination.body(list(ScheduledChangeSerializer(page, many=True).data), following))
 
     @extend_schema(

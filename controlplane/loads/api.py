@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, filters, pagination, preconditions
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.loads import selectors, services
 from controlplane.loads.serializers import (
     KINDS,
@@ -39,6 +39,7 @@ PARAMETERS = [
     filters.text_parameter("topic", "only loads of this topic"),
     filters.choice_parameter("kind", KINDS, "only loads into the service's folder, or into a bucket"),
     filters.choice_parameter("enabled", filters.YES_NO, "only loads whose schedule is on, or off"),
+    sorting.parameter(selectors.SORTED, "id"),
     *pagination.PARAMETERS,
 ]
 
@@ -57,7 +58,7 @@ class LoadsApi(APIView):
             for load in rows
             if topic in ("", load.topic) and kind in ("", load.kind) and enabled in (None, load.enabled)
         ]
-        page, following = pagination.items_page(request, found, lambda load: load.pk)
+        page, following = sorting.known_page(request, found, selectors.SORTED, lambda load: load.pk)
         return Response(pagination.body(_shown(page), following))
 
     @extend_schema(request=LoadCreateSerializer, responses={201: LoadSerializer, 202: LoadBegunSerializer}, tags=TAGS)

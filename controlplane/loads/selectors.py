@@ -11,10 +11,23 @@ from controlplane.instances.selectors import instance_get
 from controlplane.loads.models import KeptTable, Load, LoadRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
     from django.db.models import QuerySet
 
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
+
+SORTED: Mapping[str, Callable[[Load], str | int | datetime | None]] = {
+    "topic": lambda load: load.topic,
+    "kind": lambda load: load.kind,
+    "every_minutes": lambda load: load.every_minutes,
+    "next_start_at": lambda load: load.next_start_at,
+    "failures": lambda load: load.failures,
+    "created_at": lambda load: load.created_at,
+}
+"""What a list can be sorted by, in the words of REST. Last runs are read for those on the page alone."""
 
 
 def load_list(*, organisation: Organisation, instance_id: str) -> list[Load]:

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, filters, pagination, preconditions
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.core.dry_runs import affected
 from controlplane.routes import selectors, services
 from controlplane.routes.selectors import SHOWN_STATES
@@ -36,6 +36,7 @@ MEASURED = ("state", "bootstrap")
 PARAMETERS = [
     filters.choice_parameter("state", SHOWN_STATES, "only routes in this state"),
     filters.choice_parameter("security", SECURITIES, "only routes with this security"),
+    sorting.parameter(selectors.SORTED, "created_at"),
     *pagination.PARAMETERS,
 ]
 
@@ -68,7 +69,7 @@ class RoutesApi(APIView):
         found = [
             route for route in routes if all(value in ("", getattr(route, name)) for name, value in wanted.items())
         ]
-        page, following = pagination.items_page(request, found, lambda route: f"{route.number:09}")
+        page, following = sorting.known_page(request, found, selectors.SORTED, selectors.place_of)
         return Response(pagination.body(list(RouteSerializer(page, many=True).data), following))
 
     @extend_schema(request=RouteCreateSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)

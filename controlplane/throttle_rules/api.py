@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.api import dry_runs, filters, pagination, preconditions
+from controlplane.api import dry_runs, filters, pagination, preconditions, sorting
 from controlplane.throttle_rules import selectors, services
 from controlplane.throttle_rules.serializers import (
     KINDS,
@@ -27,6 +27,7 @@ TAGS = ["throttle rules"]
 PARAMETERS = [
     filters.choice_parameter("kind", KINDS, "only rules of this kind"),
     *(filters.text_parameter(name, f"only rules that name this {name}, whole") for name in selectors.NAMED),
+    sorting.parameter(selectors.SORTED, "id", "What has no limit comes last"),
     *pagination.PARAMETERS,
 ]
 
@@ -45,7 +46,7 @@ class ThrottleRulesApi(APIView):
         kind = filters.choice_of(request, "kind", KINDS)
         named = {name: filters.text_of(request, name) for name in selectors.NAMED}
         found = selectors.fitting(rules, kind=kind, **named)
-        page, following = pagination.items_page(request, found, lambda rule: rule.id)
+        page, following = sorting.known_page(request, found, selectors.SORTED, lambda rule: rule.id)
         return Response(pagination.body(ThrottleRuleSerializer(page, many=True).data, following))
 
     @extend_schema(request=ThrottleRuleCreateSerializer, responses={201: ThrottleRuleSerializer}, tags=TAGS)

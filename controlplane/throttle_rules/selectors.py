@@ -9,7 +9,7 @@ from controlplane.core.errors import NotFound
 from controlplane.instances.selectors import instance_get
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.tenants.models import Organisation
     from quota.contracts.rules import ThrottleRule
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 NAMED = {"topic": "topics", "user": "users", "client": "clients", "group": "groups"}
 """By the name of a filter: which names of a rule are looked through."""
+SORTED: Mapping[str, Callable[[ThrottleRule], str | int | None]] = {
+    "id": lambda rule: rule.id,
+    "kind": lambda rule: rule.kind.value,
+    "produce_mib_per_s": lambda rule: rule.produce_bytes_per_s,
+    "consume_mib_per_s": lambda rule: rule.consume_bytes_per_s,
+}
+"""What a list can be sorted by, in the words of REST."""
 
 
 def throttle_rule_list(*, organisation: Organisation, instance_id: str) -> list[ThrottleRule]:

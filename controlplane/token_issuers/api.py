@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, pagination
+from controlplane.api import dry_runs, pagination, sorting
 from controlplane.token_issuers import selectors, services
 from controlplane.token_issuers.serializers import (
     TokenIssuerCreateSerializer,
@@ -18,19 +18,30 @@ from controlplane.token_issuers.serializers import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
     from rest_framework.request import Request
 
+    from controlplane.token_issuers.models import TokenIssuer
+
 TAGS = ["token issuers"]
+SORTED: Mapping[str, Callable[[TokenIssuer], str | datetime | None]] = {
+    "issuer": lambda row: row.issuer,
+    "created_at": lambda row: row.created_at,
+    "keys_fetched_at": lambda row: row.keys_fetched_at,
+}
+PARAMETERS = [sorting.parameter(SORTED, "issuer"), *pagination.PARAMETERS]
 
 
 class TokenIssuersApi(APIView):
     """/api/v1/instances/{id}/token-issuers."""
 
-    @extend_schema(responses=TokenIssuerPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    @extend_schema(responses=TokenIssuerPageSerializer, parameters=PARAMETERS, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """Whose tokens let clients in by OAUTHBEARER, with how fetching their keys has gone."""
         rows = selectors.token_issuer_list(organisation=caller_of(request).organisation, instance_id=instance_id)
-        page, following = pagination.items_page(request, rows, lambda row: row.issuer)
+        page, following = sorting.known_page(request, rows, SORTED, lambda row: row.issuer)
         return Response(pagination.body(list(TokenIssuerSerializer(page, many=True).data), following))
 
     @extend_schema(request=TokenIssuerCreateSerializer, responses={201: TokenIssuerSerializer}, tags=TAGS)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
-from controlplane.api import dry_runs, filters, pagination
+from controlplane.api import dry_runs, filters, pagination, sorting
 from controlplane.transactions import outlook, selectors, services
 from controlplane.transactions.serializers import (
     HangingQuerySerializer,
@@ -22,23 +22,33 @@ from controlplane.transactions.serializers import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from rest_framework.request import Request
 
 TAGS = ["transactions"]
+SORTED: Mapping[str, Callable[[str], str]] = {"transactional_id": str}
+"""Of all of them ids alone are known: states and times are asked for those on the page."""
 
 
 class TransactionsApi(APIView):
     """/api/v1/instances/{id}/transactions."""
 
     @extend_schema(
-        responses=TransactionPageSerializer, parameters=[TransactionQuerySerializer, *pagination.PARAMETERS], tags=TAGS
+        responses=TransactionPageSerializer,
+        parameters=[
+            TransactionQuerySerializer,
+            sorting.parameter(SORTED, "transactional_id"),
+            *pagination.PARAMETERS,
+        ],
+        tags=TAGS,
     )
     def get(self, request: Request, instance_id: str) -> Response:
         """Transactional ids by name, as their coordinators have them at this moment."""
         query = filters.query_of(request, TransactionQuerySerializer)
         organisation = caller_of(request).organisation
         listed = selectors.transactional_ids(organisation=organisation, instance_id=instance_id, **query)
-        page, following = pagination.items_page(request, listed, str)
+        page, following = sorting.known_page(request, listed, SORTED, str)
         views = selectors.transaction_summaries(
             organisation=organisation, instance_id=instance_id, transactional_ids=page
         )

@@ -105,7 +105,13 @@ def test_me_says_who_where_and_as_what(bob):
             "addresses": None,
             "expires_at": None,
         },
+        "address": "127.0.0.1",
     }
+
+
+def test_me_says_the_address_as_a_whitelist_would_judge_it(bob):
+    for seen, judged in (("::ffff:10.1.2.3", "10.1.2.3"), ("2001:db8::7", "2001:db8::7"), ("", None)):
+        assert bob.api.get("/api/v1/me", REMOTE_ADDR=seen).json()["address"] == judged
 
 
 def test_a_new_key_works_is_shown_once_and_ends_when_revoked(alice):

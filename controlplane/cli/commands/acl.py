@@ -19,6 +19,7 @@ from controlplane.cli.options import (
     PatternType,
     Permission,
     ResourceType,
+    Sort,
     Yes,
 )
 from controlplane.cli.session import Session, of
@@ -52,11 +53,12 @@ def listed(
     resource_type: AnyType = None,
     resource_name: AnyName = None,
     pattern_type: AnyPattern = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """ACLs that fit all of the options; those that Kafka clients have made are among them."""
     query = _members(principal, host, operation, permission, resource_type, resource_name, pattern_type)
-    of(ctx).listed(ops.ACLS, LISTED, limit=limit, query=query, instance_id=instance)
+    of(ctx).listed(ops.ACLS, LISTED, limit=limit, query=query | said(sort=sort), instance_id=instance)
 
 
 @app.add("add", rehearses=True)

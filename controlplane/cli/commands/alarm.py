@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import typer
 
 from controlplane.cli import completion
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import nullable, said, whole_or_null
+from controlplane.cli.bodies import nullable, said, until_typed, whole_or_null
 from controlplane.cli.commands import receiver
 from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Limit, Prefix, Sort, Yes
@@ -63,6 +64,8 @@ TellNoData = Annotated[
     typer.Option("--tell-no-data/--no-tell-no-data", help="Whether receivers are told that there are no values."),
 ]
 Receivers = Annotated[list[str] | None, typer.Option("--receiver", help="The id of one; again for more.")]
+Until = Annotated[str | None, typer.Option("--until", help="RFC 3339, at most 30 days away.")]
+Lasting = Annotated[str | None, typer.Option("--for", help="So long from now, such as 30m, 4h or 7d; at most 30d.")]
 Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Whether it is looked at.")]
 
 
@@ -144,26 +147,26 @@ def silence(
     ctx: typer.Context,
     instance: Instance,
     alarm: Alarm,
-    until: Annotated[str | None, typer.Option(help="RFC 3339, at most 30 days away.")] = None,
+    until: Until = None,
+    lasting: Lasting = None,
     end: Annotated[bool, typer.Option("--end", help="Messages come again.")] = False,
 ) -> None:
     """Hold messages back for a while; the alarm goes on."""
-    if (until is None) is not end:
-        raise Misused("say until when, or --end")
-    of(ctx).change(ops.ALARM_SILENCE, body={"until": until}, instance_id=instance, alarm_id=alarm)
+    moment = until_typed(until, lasting, datetime.now(UTC), ends=end)
+    of(ctx).change(ops.ALARM_SILENCE, body={"until": moment}, instance_id=instance, alarm_id=alarm)
 
 
 @app.add("silence-all", rehearses=True)
 def silence_all(
     ctx: typer.Context,
     instance: Instance,
-    until: Annotated[str | None, typer.Option(help="RFC 3339, at most 30 days away.")] = None,
+    until: Until = None,
+    lasting: Lasting = None,
     end: Annotated[bool, typer.Option("--end", help="Every silence ends.")] = False,
 ) -> None:
     """Hold back the messages of all alarms of the instance, as during maintenance; one that is silenced for longer stays so."""
-    if (until is None) is not end:
-        raise Misused("say until when, or --end")
-    of(ctx).change(ops.ALARMS_SILENCE, body={"until": until}, instance_id=instance)
+    moment = until_typed(until, lasting, datetime.now(UTC), ends=end)
+    of(ctx).change(ops.ALARMS_SILENCE, body={"until": moment}, instance_id=instance)
 
 
 @app.add("delete", rehearses=True)

@@ -107,9 +107,9 @@ def statement_focus(ctx: typer.Context, month: OfMonth = None) -> None:
 
 
 @app.add("credit-notes")
-def credit_notes(ctx: typer.Context, limit: Limit = None) -> None:
-    """What was given back of the organisation's invoices, by number."""
-    of(ctx).listed(ops.CREDIT_NOTES, NOTES, limit=limit)
+def credit_notes(ctx: typer.Context, sort: Sort = None, limit: Limit = None) -> None:
+    """What was given back of the organisation's invoices, by number unless --sort says otherwise."""
+    of(ctx).listed(ops.CREDIT_NOTES, NOTES, limit=limit, query=said(sort=sort))
 
 
 @app.add("credit-note")

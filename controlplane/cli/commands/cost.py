@@ -8,7 +8,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Instance, Limit
+from controlplane.cli.options import Commands, Instance, Limit, Sort
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -24,9 +24,9 @@ def total(ctx: typer.Context, month: Month = None) -> None:
 
 
 @app.add("instances")
-def instances(ctx: typer.Context, month: Month = None, limit: Limit = None) -> None:
+def instances(ctx: typer.Context, month: Month = None, sort: Sort = None, limit: Limit = None) -> None:
     """Of each instance, as last computed."""
-    of(ctx).listed(ops.COST_INSTANCES, INSTANCES, query=said(month=month), limit=limit)
+    of(ctx).listed(ops.COST_INSTANCES, INSTANCES, query=said(month=month, sort=sort), limit=limit)
 
 
 @app.add("show")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import said
+from controlplane.cli.bodies import ms_typed, said
 from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Group, Instance, Limit, Prefix, Since, Sort, Until, Yes
 from controlplane.cli.session import of
@@ -96,12 +96,16 @@ def reset(
     instance: Instance,
     group: Group,
     to: Annotated[
-        Literal["earliest", "latest", "timestamp", "shift", "offset"],
-        typer.Option(help="Where the group is to read on."),
-    ],
+        Literal["earliest", "latest", "timestamp", "shift", "offset"] | None,
+        typer.Option(help="Where the group is to read on; timestamp where --time says it."),
+    ] = None,
     value: Annotated[
         int | None,
         typer.Option(help="Of timestamp: ms since 1970; of shift: records, negative is back; of offset: the offset."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="From this moment on: ago, such as -1h or -2d; or a date or RFC 3339, in UTC."),
     ] = None,
     topic: Annotated[str | None, typer.Option(help="By default each that the group has an offset in.")] = None,
     partitions: Annotated[
@@ -111,7 +115,17 @@ def reset(
 ) -> None:
     """Move the offsets of a group without members. What would be read again or skipped is shown before it is asked for."""
     session = of(ctx)
-    body = said(strategy=to, value=value, topic=topic, partitions=partitions)
+    if time is not None and (value is not None or to not in {None, "timestamp"}):
+        raise Misused("--time says where to read on: it goes without --value, and with no --to but timestamp")
+    if time is None and to is None:
+        raise Misused("say where the group is to read on, by --to or --time")
+    at_ms = ms_typed(time, datetime.now(UTC))
+    body = said(
+        strategy=to if at_ms is None else "timestamp",
+        value=value if at_ms is None else at_ms,
+        topic=topic,
+        partitions=partitions,
+    )
     if not (yes or session.dry_run):
         plan = session.call(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
         moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"

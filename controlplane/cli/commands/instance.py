@@ -314,11 +314,12 @@ def scheduled(
     ctx: typer.Context,
     instance: Instance,
     change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help="Show this one.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
-    """Changes that are made later, and what became of earlier ones; the newest first."""
+    """Changes that are made later, and what became of earlier ones; the newest first unless --sort says otherwise."""
     if change is None:
-        of(ctx).listed(ops.SCHEDULED_CHANGES, SCHEDULED, limit=limit, instance_id=instance)
+        of(ctx).listed(ops.SCHEDULED_CHANGES, SCHEDULED, limit=limit, query=said(sort=sort), instance_id=instance)
     else:
         of(ctx).show(ops.SCHEDULED_CHANGE, instance_id=instance, change_id=change)
 
@@ -473,19 +474,31 @@ def whitelist(
     cidrs: Cidrs = None,
     add: Annotated[list[str] | None, typer.Option(help="Beside those that are there; again for more.")] = None,
     remove: Annotated[list[str] | None, typer.Option(help="Of those that are there; again for more.")] = None,
+    add_mine: Annotated[
+        bool, typer.Option("--add-mine", help="Beside those that are there, the address at which the service sees you.")
+    ] = False,
     nobody: Annotated[bool, typer.Option("--nobody", help="Let nobody in.")] = False,
 ) -> None:
     """Who may connect: all of them by --cidr, or some more or fewer; in force within 2 s. Without options: who may now."""
     session = of(ctx)
-    changes = bool(add or remove)
+    changes = bool(add or remove or add_mine)
     if sum((bool(cidrs), changes, nobody)) > 1:
-        raise Misused("take --cidr, or --add and --remove, or --nobody")
+        raise Misused("take --cidr, or --add, --add-mine and --remove, or --nobody")
+    if add_mine:
+        add = [*(add or ()), _own_address(session)]
     if cidrs or nobody:
         session.change(ops.INSTANCE_WHITELIST, body={"cidrs": cidrs or []}, instance_id=instance)
     elif changes:  # by the service, so that what somebody else adds meanwhile stays
         session.change(ops.INSTANCE_WHITELIST_CHANGE, body=said(add=add, remove=remove), instance_id=instance)
     else:
         session.output.document({"whitelist": session.call(ops.INSTANCE, instance_id=instance)["whitelist"]})
+
+
+def _own_address(session: Session) -> str:
+    found: str | None = session.call(ops.ME)["address"]
+    if found is None:
+        raise Misused("the service does not see your address: name it with --add")
+    return found
 
 
 @app.add("limits", rehearses=True)

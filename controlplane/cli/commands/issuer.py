@@ -8,7 +8,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Instance, Limit, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -18,9 +18,9 @@ Issuer = Annotated[str, typer.Argument(metavar="ISSUER", help="Its id.")]
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(ctx: typer.Context, instance: Instance, sort: Sort = None, limit: Limit = None) -> None:
     """Whose tokens let in, with how fetching their keys has gone."""
-    of(ctx).listed(ops.TOKEN_ISSUERS, LISTED, limit=limit, instance_id=instance)
+    of(ctx).listed(ops.TOKEN_ISSUERS, LISTED, limit=limit, query=said(sort=sort), instance_id=instance)
 
 
 @app.add("show")

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 import typer
 
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import file_text, said, whole_or_null
+from controlplane.cli.bodies import file_text, ms_typed, said, whole_or_null
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, Topic, Wait, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Sort, Topic, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -45,10 +45,11 @@ def listed(
     topic: Annotated[str | None, typer.Option(help="Only those of this topic.")] = None,
     kind: Annotated[Kind | None, typer.Option(help="By default both.")] = None,
     enabled: Annotated[Literal["true", "false"] | None, typer.Option(help="Whether the schedule is on.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """Loads, each with its last run."""
-    query = said(topic=topic, kind=kind, enabled=enabled)
+    query = said(topic=topic, kind=kind, enabled=enabled, sort=sort)
     of(ctx).listed(ops.LOADS, LISTED, limit=limit, query=query, instance_id=instance)
 
 
@@ -106,7 +107,7 @@ def begin(
     ] = None,
     begins: Annotated[
         str | None,
-        typer.Option("--from", help="Records from there on: a date or RFC 3339, in UTC where no zone is said."),
+        typer.Option("--from", help="Records from there on: ago, such as -7d; or a date or RFC 3339, in UTC."),
     ] = None,
     ends: Annotated[
         str | None, typer.Option("--to", help="Records before this moment; by default all that is there.")
@@ -117,16 +118,17 @@ def begin(
     wait: Wait = True,
 ) -> None:
     """Load a topic at once into a table of its own. The operation ends when all is loaded."""
+    now = datetime.now(UTC)
     body = said(
         topic=topic,
         destination=destination,
         format=form,
-        to=None if ends is None else _milliseconds(ends),
+        to=ms_typed(ends, now),
         region=region,
         access_key=access_key,
         secret_key=None if access_key is None else _secret(),
         skip_expired=skip_expired,
-        **{"from": None if begins is None else _milliseconds(begins)},
+        **{"from": ms_typed(begins, now)},
     )
     of(ctx).start(ops.LOAD_CREATE, wait=wait, body=body, instance_id=instance)
 
@@ -207,7 +209,7 @@ def run(
     instance: Instance,
     load: Load,
     from_time: Annotated[
-        str | None, typer.Option(help="Again from there on: a date or RFC 3339, in UTC where no zone is said.")
+        str | None, typer.Option(help="Again from there on: ago, such as -7d; or a date or RFC 3339, in UTC.")
     ] = None,
     offsets: Annotated[
         list[str] | None,
@@ -222,7 +224,7 @@ def run(
 ) -> None:
     """Run it now: what is new, or a time or offsets again in place of what the table has of them."""
     body = said(
-        from_time_ms=None if from_time is None else _milliseconds(from_time),
+        from_time_ms=ms_typed(from_time, datetime.now(UTC)),
         offsets=None if offsets is None else [_range(text) for text in offsets],
         new_topic=new_topic or None,
         skip_expired=skip_expired or None,
@@ -240,14 +242,6 @@ def runs(ctx: typer.Context, instance: Instance, load: Load, limit: Limit = None
 def stop(ctx: typer.Context, instance: Instance, load: Load) -> None:
     """Stop the run that waits or is under way. What it has committed stays, and the next run goes on there."""
     of(ctx).change(ops.LOAD_STOP, done="It stops within seconds.", instance_id=instance, load_id=load)
-
-
-def _milliseconds(typed: str) -> int:
-    try:
-        moment = datetime.fromisoformat(typed)
-    except ValueError as error:
-        raise Misused(f"{typed}: must be a date or RFC 3339") from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _range(typed: str) -> dict[str, int]:

@@ -87,9 +87,9 @@ def invite(
 
 
 @invitation_app.add("list")
-def invitations(ctx: typer.Context, limit: Limit = None) -> None:
+def invitations(ctx: typer.Context, sort: Sort = None, limit: Limit = None) -> None:
     """Invitations that are open, expired ones too."""
-    of(ctx).listed(ops.INVITATIONS, INVITED, limit=limit)
+    of(ctx).listed(ops.INVITATIONS, INVITED, limit=limit, query=said(sort=sort))
 
 
 @invitation_app.add("withdraw", rehearses=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from controlplane.cli import operations as ops
-from controlplane.cli.bodies import said
+from controlplane.cli.bodies import ms_typed, said
 from controlplane.cli.commands import schema
 from controlplane.cli.errors import Misused
 from controlplane.cli.options import Commands, Instance, Topic, Yes
@@ -44,7 +45,10 @@ def listed(
         Literal["newest", "oldest", "end"] | None, typer.Option(help="Where neither an offset nor a time is said.")
     ] = None,
     offset: Annotated[int | None, typer.Option(min=0, help="From there on, of one partition.")] = None,
-    timestamp_ms: Annotated[int | None, typer.Option(help="From there on, ms since 1970.")] = None,
+    begins: Annotated[
+        str | None, typer.Option("--from", help="From there on: ago, such as -1h; or a date or RFC 3339, in UTC.")
+    ] = None,
+    timestamp_ms: Annotated[int | None, typer.Option(help="The same in ms since 1970.")] = None,
     key: Annotated[str | None, typer.Option(help="Only messages with this key.")] = None,
     key_as: KeyAs = "text",
     header: HeaderSought = None,
@@ -56,7 +60,7 @@ def listed(
         partition=partition,
         start=start,
         offset=offset,
-        timestamp_ms=timestamp_ms,
+        timestamp_ms=_at_ms("--from", begins, timestamp_ms),
         key=None if key is None else _encoded(_typed(key, key_as, "--key")),
         header=header,
         contains=contains,
@@ -135,7 +139,11 @@ def produce(
     value_as: Annotated[Ways, typer.Option(help="How --value is written.")] = "text",
     headers: Annotated[list[str] | None, typer.Option("--header", help="NAME=TEXT; again for more.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="By default chosen by the key.")] = None,
-    timestamp_ms: Annotated[int | None, typer.Option(min=0, help="ms since 1970; by default now.")] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Its timestamp: ago, such as -1h; or a date or RFC 3339, in UTC. By default now."),
+    ] = None,
+    timestamp_ms: Annotated[int | None, typer.Option(min=0, help="The same in ms since 1970.")] = None,
 ) -> None:
     """Write one message, acknowledged by all in-sync replicas, and say where it stands."""
     if value is not None and file is not None:
@@ -146,7 +154,7 @@ def produce(
         value=None if content is None else _encoded(content),
         headers=_headers(headers),
         partition=partition,
-        timestamp_ms=timestamp_ms,
+        timestamp_ms=_at_ms("--time", time, timestamp_ms),
     )
     of(ctx).change(ops.MESSAGE_PRODUCE, body=body, instance_id=instance, topic=topic)
 
@@ -167,6 +175,13 @@ def delete(
         records = sum(each["records"] for each in plan["partitions"])
         session.confirm(f"{records} records of {topic} would be deleted for good.", topic, yes=False)
     session.change(ops.RECORDS_DELETE, body=body, instance_id=instance, topic=topic)
+
+
+def _at_ms(option: str, moment: str | None, timestamp_ms: int | None) -> int | None:
+    """Milliseconds since 1970, of whichever of the two options was typed."""
+    if moment is not None and timestamp_ms is not None:
+        raise Misused(f"{option} and --timestamp-ms are one moment: say one of them")
+    return timestamp_ms if moment is None else ms_typed(moment, datetime.now(UTC))
 
 
 def _encoded(content: bytes) -> str:

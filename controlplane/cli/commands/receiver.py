@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -21,9 +21,9 @@ Receiver = Annotated[str, typer.Argument(metavar="RECEIVER", help="Its id.")]
 
 
 @app.add("list")
-def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+def listed(ctx: typer.Context, instance: Instance, sort: Sort = None, limit: Limit = None) -> None:
     """Who can be told; never a secret."""
-    of(ctx).listed(ops.RECEIVERS, LISTED, limit=limit, instance_id=instance)
+    of(ctx).listed(ops.RECEIVERS, LISTED, limit=limit, query=said(sort=sort), instance_id=instance)
 
 
 @app.add("show")

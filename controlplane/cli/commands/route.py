@@ -10,7 +10,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import NULL, file_text, said, settings, whole_or_null
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Route, Wait, Yes
+from controlplane.cli.options import Cidrs, Commands, Instance, Limit, Route, Sort, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -51,10 +51,12 @@ def listed(
         Literal["creating", "running", "failed", "deleting", "closed"] | None, typer.Option(help="By default all.")
     ] = None,
     security: Annotated[Security | None, typer.Option(help="Only those with this security.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
-    """Routes of the instance with their addresses, the oldest first."""
-    of(ctx).listed(ops.ROUTES, LISTED, limit=limit, query=said(state=state, security=security), instance_id=instance)
+    """Routes of the instance with their addresses, the oldest first unless --sort says otherwise."""
+    query = said(state=state, security=security, sort=sort)
+    of(ctx).listed(ops.ROUTES, LISTED, limit=limit, query=query, instance_id=instance)
 
 
 @app.add("show")

@@ -9,7 +9,7 @@ import typer
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import names_or_each, nullable, said
 from controlplane.cli.errors import Misused
-from controlplane.cli.options import Commands, Instance, Limit, Rule, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Rule, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -33,10 +33,11 @@ def listed(
     user: Annotated[str | None, typer.Option(help="Only those that name this user.")] = None,
     client: Annotated[str | None, typer.Option(help="Only those that name this client id.")] = None,
     group: Annotated[str | None, typer.Option(help="Only those that name this group.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
-    """Rules of the instance by id; quotas that Kafka clients have set are among them."""
-    query = said(kind=kind, topic=topic, user=user, client=client, group=group)
+    """Rules of the instance by id unless --sort says otherwise; quotas that Kafka clients have set are among them."""
+    query = said(kind=kind, topic=topic, user=user, client=client, group=group, sort=sort)
     of(ctx).listed(ops.RULES, LISTED, limit=limit, query=query, instance_id=instance)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli.bodies import said
-from controlplane.cli.options import Commands, Instance, Limit, Yes
+from controlplane.cli.options import Commands, Instance, Limit, Sort, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
 
@@ -27,10 +27,11 @@ def listed(
         typer.Option(help="By default all."),
     ] = None,
     open_seconds: Annotated[int | None, typer.Option(min=0, help="Only those that have been open for longer.")] = None,
+    sort: Sort = None,
     limit: Limit = None,
 ) -> None:
     """Transactional ids by name, with state, producer, and since when a transaction is open."""
-    query = said(state=state, open_seconds=open_seconds)
+    query = said(state=state, open_seconds=open_seconds, sort=sort)
     of(ctx).listed(ops.TRANSACTIONS, LISTED, limit=limit, query=query, instance_id=instance)
 
 

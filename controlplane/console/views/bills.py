@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -34,7 +34,7 @@ from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
 from controlplane.console.commandline import command_of
 from controlplane.console.forms.instances import PlanForm
 from controlplane.console.forms.what_if import WhatIfForm
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import kept, listing, order_asked, ordered, searched
 from controlplane.console.page import billing_page, tenant_page
 from controlplane.console.places import is_open_within
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
@@ -59,6 +60,10 @@ if TYPE_CHECKING:
 SUMS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
 RECORD_ROWS = 100
 PLAN_CHOICE = ("plan", "when")
+COSTS = ("so_far", "forecast")
+"""Columns of the list that are of the present month."""
+SORTED = {name: name for name in ("name", *COSTS)}
+"""Columns that the list can be sorted by, in the words of REST."""
 
 
 @require_safe
@@ -291,14 +296,23 @@ def _stated(request: HttpRequest) -> Span:
     return span
 
 
+def _with_costs(rows: QuerySet[Instance], caller: Caller, month: Month) -> QuerySet[Instance]:
+    """Each with what the month costs, as last computed, to be sorted by."""
+    known = costs.cost_list(organisation=caller.organisation, month=month).filter(instance=OuterRef("pk"))
+    return rows.annotate(**{name: Subquery(known.values(name)[:1]) for name in COSTS})
+
+
 @require_safe
 @tenant_page
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance there is or was, with its invoices: where the bill of a deleted one is found."""
-    search = searched(request)
-    rows = (
-        Instance.objects.for_organisation(caller.organisation).select_related("cluster").order_by("-created_at", "pk")
-    )
+    search, order, now = searched(request), order_asked(request, SORTED), SYSTEM_CLOCK.now()
+    month = Month.of(now)
+    rows = Instance.objects.for_organisation(caller.organisation).select_related("cluster")
+    if order is None:
+        rows = rows.order_by("-created_at", "pk")
+    else:
+        rows = ordered(_with_costs(rows, caller, month) if order.field in COSTS else rows, order, SORTED)
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
     shown = listing(request, rows, search=search)
@@ -309,18 +323,18 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         if known is None or known.month < invoice.month:
             invoices[invoice.instance_id] = invoice
     numbers = {each: number_text(invoice.number) for each, invoice in invoices.items()}
-    now = SYSTEM_CLOCK.now()
     plan = billing.plan_state(organisation=caller.organisation, at=now)
     months = months_waiting(organisation=caller.organisation, now=now)
     # Of each instance the newest month that waits: the notice above names all of them.
     shown_ids = [instance.id for instance in instances]
     waits = {name: month for month in months[-1:] for name in waiting_ids(month, shown_ids)}
-    month = Month.of(now)
     known = costs.cost_list(organisation=caller.organisation, month=month).filter(instance__in=instances)
     by_instance = {row.instance_id: row for row in known}
     healths = health_get(instances)
     context = {
         "listing": shown,
+        "order": order,
+        "keeps": kept(request, "sort"),
         "rows": [
             (
                 instance,

@@ -11,6 +11,7 @@ from controlplane.connections import selectors
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.views.whitelists import covers
+from controlplane.core import origin
 from controlplane.core.errors import Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -36,13 +37,15 @@ _WHITELIST = "whitelist"
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """All of it with one question to each broker. A cluster that is away is said calmly."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    search = searched(request)
+    search, address = searched(request), origin.seen_at(request)
     context: dict[str, Any] = {
         "instance": instance,
         "tab": "connections",
         "every_s": EVERY_S,
         "away": None,
         "running": instance.state == InstanceState.RUNNING,
+        "address": address,
+        "covered": covers(instance.whitelist, address),
         "listing": listing(request, [], search=search),
     }
     try:

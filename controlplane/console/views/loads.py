@@ -10,8 +10,9 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from controlplane.api.sorting import in_order
 from controlplane.console.forms.loads import LoadChangeForm, LoadForm, LoadRunForm
-from controlplane.console.listing import listing
+from controlplane.console.listing import listing, order_asked
 from controlplane.console.load_words import in_page_words
 from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
@@ -87,9 +88,13 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """All of an instance, by topic, each with its last run; the list comes again every 10 s."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     loads = selectors.load_list(organisation=caller.organisation, instance_id=instance.id)
+    order = order_asked(request, selectors.SORTED)
+    if order is not None:
+        loads = in_order(loads, order, value=selectors.SORTED[order.field], key=lambda load: load.pk)
     latest = selectors.latest_of(loads)
     kept = selectors.kept_table_list(organisation=caller.organisation, instance_id=instance.id)
-    context = {**_page(instance), "rows": [_row(load, latest.get(load.pk)) for load in loads], "kept": kept}
+    rows = [_row(load, latest.get(load.pk)) for load in loads]
+    context = {**_page(instance), "rows": rows, "kept": kept, "order": order}
     return render(request, f"console/{'parts/load_rows' if _is_part(request) else 'instance_loads'}.html", context)
 
 

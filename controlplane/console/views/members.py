@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import custom_roles, joining, standing
+from controlplane.accounts.listing import INVITATIONS_SORTED
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import InvitationForm, OrganisationForm, RoleForm
-from controlplane.console.listing import listing
+from controlplane.console.listing import listing, order_asked, ordered
 from controlplane.console.page import owners_page, signed_in
 from controlplane.console.proof import proof_asked
 from controlplane.core.errors import Conflict, Invalid, SluiceError
@@ -82,13 +83,17 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         if caller.may_manage
         else []
     )
-    still_open = invitations.invitation_list(organisation=caller.organisation) if caller.may_manage else []
+    order = order_asked(request, INVITATIONS_SORTED)
+    still_open = invitations.invitation_list(organisation=caller.organisation) if caller.may_manage else None
+    if still_open is not None and order is not None:
+        still_open = ordered(still_open, order, INVITATIONS_SORTED)
     context = {
         "form": form,
         "invited": invited,
         "link": link,
         "is_mailing": outbox.is_on(),
         "invitations": still_open,
+        "order": order,
         "now": timezone.now(),
         "without_factor": without_factor,
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from controlplane.accounts.scopes import BILLING
 from controlplane.alarms import receivers, selectors
 from controlplane.console.forms.alarms import CodeForm, ReceiverChangeForm, ReceiverForm
-from controlplane.console.listing import listing
+from controlplane.console.listing import listing, order_asked, ordered
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked, proof_asked_where
 from controlplane.core.errors import SluiceError
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MESSAGE_ROWS = 20
 NEW_SECRET = "secret"  # noqa: S105  # the button that asks for another one
+SORTED = {"name": "name"}
+"""The column that the list can be sorted by."""
 CHANGED = "change"
 """The button that saves another name or address."""
 
@@ -50,9 +52,9 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
             typed = form.cleaned_data
             remark = receivers.address_problem(kind=typed["kind"], address=typed["address"])
             form = ReceiverForm()
-    rows = list(
-        selectors.receiver_list(organisation=caller.organisation, instance_id=instance.id).order_by("created_at")
-    )
+    order = order_asked(request, SORTED)
+    every = selectors.receiver_list(organisation=caller.organisation, instance_id=instance.id)
+    rows = list(every.order_by("created_at") if order is None else ordered(every, order, SORTED))
     last = selectors.last_deliveries(rows)
     context = {
         "instance": instance,
@@ -64,6 +66,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "remark": remark,
         "email_off": not sender.is_installed(),
         "rows": [(row, last.get(row.pk)) for row in rows],
+        "order": order,
     }
     return render(request, "console/receivers.html", context, status=422 if form.errors else 200)
 

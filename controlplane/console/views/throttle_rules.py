@@ -21,21 +21,10 @@ from controlplane.throttle_rules import selectors, services
 from quota.contracts.rules import RuleKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
     from controlplane.instances.models import Instance
-    from quota.contracts.rules import ThrottleRule
-
-SORTED: Mapping[str, Callable[[ThrottleRule], str | int | None]] = {
-    "id": lambda rule: rule.id,
-    "kind": lambda rule: rule.kind.value,
-    "produce_mib_per_s": lambda rule: rule.produce_bytes_per_s,
-    "consume_mib_per_s": lambda rule: rule.consume_bytes_per_s,
-}
-"""Columns that the list can be sorted by, in the words of REST."""
 
 
 @require_safe
@@ -44,7 +33,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """Those that fit the filter in the address. A cluster that is away is said calmly."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     form, away = RulesForm({name: request.GET.get(name, "") for name in RulesForm.base_fields}), None
-    order, rules, found = order_asked(request, SORTED), [], []
+    order, rules, found = order_asked(request, selectors.SORTED), [], []
     try:
         rules = selectors.throttle_rule_list(organisation=caller.organisation, instance_id=instance.id)
     except Unavailable as error:
@@ -52,7 +41,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     if form.is_valid():
         found = selectors.fitting(rules, **form.cleaned_data)
     if order is not None:
-        found = in_order(found, order, value=SORTED[order.field], key=lambda rule: rule.id)
+        found = in_order(found, order, value=selectors.SORTED[order.field], key=lambda rule: rule.id)
     page = listing(request, found)
     context = {
         **_frame(instance),

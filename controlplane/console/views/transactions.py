@@ -8,8 +8,9 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.api.sorting import in_order
 from controlplane.console.forms.transactions import EndingForm, HangingEndingForm
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import kept, listing, order_asked, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.core.errors import SluiceError, Unavailable
@@ -18,11 +19,15 @@ from controlplane.instances.selectors import instance_get
 from controlplane.transactions import selectors, services
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
 
 PARTITION_ROWS = 100
+SORTED: Mapping[str, Callable[[str], str]] = {"transactional_id": str}
+"""The column that the list can be sorted by: how they stand is asked of those on the page."""
 
 
 @require_safe
@@ -31,9 +36,11 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """Every transactional id; how those on this page stand. A cluster that is away is said calmly."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     search, names, views, away = searched(request), [], [], None
-    found = None
+    found, order = None, order_asked(request, SORTED)
     try:
         names = selectors.transactional_ids(organisation=caller.organisation, instance_id=instance_id)
+        if order is not None:
+            names = in_order(names, order, value=SORTED[order.field], key=str)
         found = listing(request, [name for name in names if search.lower() in name.lower()], search=search)
         views = selectors.transaction_summaries(
             organisation=caller.organisation, instance_id=instance_id, transactional_ids=list(found.page.object_list)
@@ -48,6 +55,8 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "away": away,
         "running": instance.state == InstanceState.RUNNING,
         "none_at_all": not names and away is None,
+        "order": order,
+        "keeps": kept(request, "sort"),
     }
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/transaction_rows.html" if part else "console/transactions.html"

@@ -10,8 +10,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.scopes import TOPICS
+from controlplane.api.sorting import in_order
 from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
+from controlplane.console.listing import order_asked
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked_if
 from controlplane.console.views.access.proposal import TRY, tried
@@ -21,7 +23,7 @@ from controlplane.core.errors import SluiceError
 from controlplane.core.whitelist import whitelist_widens
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_get
-from controlplane.routes.selectors import route_list
+from controlplane.routes.selectors import SORTED, place_of, route_list
 from controlplane.topics import services as topics
 from controlplane.topics.selectors import topic_get
 
@@ -64,7 +66,7 @@ def _lets_more_use(request: HttpRequest, caller: Caller, instance_id: str, topic
 def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The instance's."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    address = _seen_at(request)
+    address = origin.seen_at(request)
     covered = covers(instance.whitelist, address)
     adds = ADD in request.POST
     form = WhitelistForm(None if adds else request.POST or None, initial={"cidrs": instance.whitelist})
@@ -89,13 +91,17 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
         else:
             messages.success(request, f"The whitelist was changed. {IN_FORCE}")
             return redirect("console:instance_access", caller.organisation.id, instance.id)
+    order, found = order_asked(request, SORTED), route_list(organisation=caller.organisation, instance_id=instance.id)
+    if order is not None:
+        found = in_order(found, order, value=SORTED[order.field], key=place_of)
     context = {
         "instance": instance,
         "tab": "access",
         "form": form,
         "address": address,
         "covered": covered,
-        "routes": route_list(organisation=caller.organisation, instance_id=instance.id),
+        "routes": found,
+        "order": order,
     }
     return render(request, "console/instance_access.html", context, status=422 if form.errors else 200)
 
@@ -140,14 +146,6 @@ def _add(request: HttpRequest, caller: Caller, instance: Instance, own: str) -> 
         return error
     messages.success(request, f"The whitelist was changed. {IN_FORCE}")
     return None
-
-
-def _seen_at(request: HttpRequest) -> str:
-    """The address of whoever asks, as brokers would judge it; empty where it is none."""
-    try:
-        return str(address_of(origin.address_of(request)))
-    except ValueError:
-        return ""
 
 
 def _wanted(request: HttpRequest, whitelist: Sequence[str], own: str) -> tuple[str, str | None]:

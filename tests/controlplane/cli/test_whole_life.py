@@ -36,7 +36,11 @@ def test_it_is_bought_used_and_deleted(ok, as_alice, brokers, worker):
     assert shown["config"]["default_partitions"] == 4
     assert shown["config"]["super_users"] == ["User:admin"]
 
-    ok("instance", "whitelist", name, "--add", "10.0.0.0/8", "--remove", "127.0.0.0/8")
+    ok("instance", "whitelist", name, "--add-mine", "--remove", "127.0.0.0/8")
+    assert ok("instance", "whitelist", name, "-o", "json").json == {"whitelist": ["127.0.0.1/32"]}
+    assert "10.0.0.0/8" in ok("instance", "whitelist", name, "--add-mine", "--add", "10.0.0.0/8", "--dry-run").out
+    assert as_alice("instance", "whitelist", name, "--add-mine", "--nobody").status == 2
+    ok("instance", "whitelist", name, "--add", "10.0.0.0/8", "--remove", "127.0.0.1/32")
     assert ok("instance", "whitelist", name, "-o", "json").json == {"whitelist": ["10.0.0.0/8"]}
 
     gone = as_alice("instance", "delete", "orders", stdin="orders\n")

@@ -124,6 +124,19 @@ def test_an_address_that_was_refused_is_put_on_the_whitelist(at_alice, at, hers,
     assert 'name="address"' not in page
 
 
+def test_ones_own_address_is_added_from_there_too(at_alice, at_viewer, at, hers, tree):  # noqa: F811
+    page = at_alice.get(f"{at}/connections", REMOTE_ADDR="192.0.2.7")
+    assert "You are at 192.0.2.7 as this server sees it, which is not on the list. Add my address" in text_of(page)
+    assert f'{at}/access" hidden>' in page.content.decode(), "the form of the page Access"
+    seen = at_viewer.get(f"{at}/connections", REMOTE_ADDR="192.0.2.7").content.decode()
+    assert 'form="add-address"' not in seen
+    at_alice.post(f"{at}/access", {"add": "1"}, REMOTE_ADDR="192.0.2.7")
+    assert tree.spec(hers.instance_id).whitelist == ("127.0.0.0/8", "192.0.2.7/32")
+    page = at_alice.get(f"{at}/connections", REMOTE_ADDR="192.0.2.7")
+    assert "which is on the list." in text_of(page)
+    assert 'id="add-address"' not in page.content.decode()
+
+
 def test_one_that_the_route_alone_refuses_leads_to_the_route(at_alice, at, hers):  # noqa: F811
     Route.objects.unscoped("a test").filter(instance_id=hers.instance_id, key="default").update(
         whitelist=["127.0.0.8/32"]

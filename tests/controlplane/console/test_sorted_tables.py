@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
+from controlplane.billing.models import MonthCost
+from controlplane.billing.pricing.rating import Month
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.groups import earlier
 from controlplane.groups.earlier import Earlier
+from controlplane.instances.models import Route
+from tests.controlplane.alarms.rows import receiver_row
 from tests.controlplane.fakes import FakeGroup
-from tests.controlplane.rows import instance_row, reason_row
+from tests.controlplane.loads.rows import load_row
+from tests.controlplane.rows import LONG_AGO, instance_row, reason_row
 
 NOON_S = 1_795_348_800
 
@@ -114,6 +121,101 @@ def test_topics_by_size_with_a_column_of_it(page, alice, instance, admin, topics
     admin.sizes.silent = {1, 2, 3}
     text = page(topics, sort="-stored_bytes")
     assert re.findall(r'data-label="Stored">([^<]+)<', text) == ["\N{EN DASH}"] * 3
+
+
+@pytest.fixture
+def rows_of(alice, instance, admin):
+    """Makes what the page at a path has, called b and a."""
+
+    def invited():
+        for email in ("b@example.com", "a@example.com"):
+            assert alice.api.post("/api/v1/invitations", {"email": email, "role": "viewer"}).status_code == 201
+
+    def ruled():
+        for name in ("b", "a"):
+            body = {
+                "principal": f"User:{name}", "host": "*", "operation": "READ", "permission": "ALLOW",
+                "resource_type": "TOPIC", "resource_name": name, "pattern_type": "LITERAL",
+            }  # fmt: skip
+            assert alice.api.post(f"/api/v1/instances/{instance.id}/acls", body).status_code == 201
+
+    return {
+        "acls": ruled,
+        "members": invited,
+        "lake-loads": lambda: [load_row(instance, f"load-{topic:0>12}", topic=topic) for topic in ("b", "a")],
+        "receivers": lambda: [receiver_row(instance, f"rcv-{name:0>12}", name=name) for name in ("b", "a")],
+        "transactions": lambda: [
+            admin.transactions.begin(f"{instance.id.removeprefix('ins-')}.{name}") for name in ("b", "a")
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "title", "cell"),
+    [
+        ("acls", "resource_name", "Resource", '<span class="mono">{}</span>'),
+        ("acls", "principal", "Principal", '<span class="mono">User:{}</span>'),
+        ("members", "email", "Address", "{}@example.com</th>"),
+        ("lake-loads", "topic", "Topic", ">{}</a>"),
+        ("receivers", "name", "Receiver", ">{}</a>"),
+        ("transactions", "transactional_id", "Transactional id", ">{}</a>"),
+    ],
+)
+def test_tables_of_names_both_ways(page, instance, rows_of, part, field, title, cell):
+    rows_of[part]()
+    path = "/members" if part == "members" else f"/instances/{instance.id}/{part}"
+
+    def is_a_before_b(**query):
+        text = page(path, **query)
+        return text.index(cell.format("a")) < text.index(cell.format("b"))
+
+    assert is_a_before_b(sort=field)
+    assert not is_a_before_b(sort=f"-{field}")
+    assert head(page(path, sort=field), title)[0] == "ascending"
+    assert head(page(path, sort="colour"), title)[0] == "none"
+
+
+def test_routes_by_when_they_close(page, instance):
+    for number, days in ((2, 2), (3, 1)):
+        Route(
+            organisation=instance.organisation, instance=instance, number=number, key=f"r{number}", security="tls",
+            state="running", created_at=LONG_AGO, closes_at=LONG_AGO + timedelta(days=10_000 + days),
+        ).save(force_insert=True)  # fmt: skip
+    path = f"/instances/{instance.id}/access"
+
+    def keys(**query):
+        return re.findall(r'<a class="mono" href="[^"]+">([^<]+)</a>', page(path, **query))
+
+    assert keys() == ["default", "r2", "r3"]
+    assert keys(sort="closes_at") == ["r3", "r2", "default"]
+    assert keys(sort="-id") == ["r3", "r2", "default"]
+    assert head(page(path, sort="-security"), "Security")[0] == "descending"
+
+
+def test_bills_by_what_the_month_costs(page, alice, instance):
+    now = SYSTEM_CLOCK.now()
+    for name, so_far in (("cheap", 1), ("dear", 200)):
+        MonthCost(
+            organisation=alice.organisation, instance=instance_row(alice.organisation, f"ins-{name:0>12}", name),
+            month=str(Month.of(now)), currency="CNY", so_far=so_far, forecast=300 - so_far, counted_until=now, computed_at=now,
+        ).save(force_insert=True)  # fmt: skip
+
+    def bills(**query):
+        return re.findall(r'<th scope="row">([^<]+)<span', page("/bills", **query))
+
+    others = {instance.name}
+    assert [name for name in bills(sort="so_far") if name not in others] == ["cheap", "dear"]
+    assert bills(sort="-so_far")[0] == "dear"
+    assert bills(sort="-forecast")[0] == "cheap"
+    assert bills(sort="name") == sorted(["cheap", "dear", instance.name])
+    assert head(page("/bills", sort="-so_far"), "This month")[0] == "descending"
+
+
+def test_a_list_that_comes_again_by_itself_stays_sorted(page, instance):
+    load_row(instance)
+    assert f'hx-get="/{instance.organisation_id}/instances/{instance.id}/lake-loads?sort=-topic"' in page(
+        f"/instances/{instance.id}/lake-loads", sort="-topic"
+    )
 
 
 def test_groups_by_lag(page, instance, admin, monkeypatch):

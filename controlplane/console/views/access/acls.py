@@ -12,8 +12,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from controlplane.access import acls, selectors
 from controlplane.access.cut_off import acls_cut_off
 from controlplane.admission import purchases
+from controlplane.api.sorting import in_order
 from controlplane.console.forms.access import AclForm, AclRulesForm, PresetForm
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import kept, listing, order_asked, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked_if, proof_asked_where
 from controlplane.console.views.access.proposal import TRY, tried
@@ -48,6 +49,9 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         found = selectors.acl_list(organisation=caller.organisation, instance_id=instance.id)
     except (Unavailable, Conflict) as error:
         away = error
+    order = order_asked(request, selectors.ACLS_SORTED)
+    if order is not None:
+        found = in_order(found, order, value=selectors.ACLS_SORTED[order.field], key=selectors.acl_key)
     rows = [acl for acl in found if search.lower() in " ".join(acl.document().values()).lower()]
     context = {
         "instance": instance,
@@ -58,6 +62,8 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "none_at_all": not found,
         "config": config_of(instance.config),
         "listing": listing(request, rows, search=search),
+        "order": order,
+        "keeps": kept(request, "sort"),
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "console/parts/acl_rows.html", context)
