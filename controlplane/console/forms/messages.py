@@ -278,7 +278,7 @@ class RecordsDeletionForm(DeletionForm):
         label="Partitions with an offset of their own",
         required=False,
         max_length=4000,
-        help_text=f"One a line, such as 3: 1200, or 3: {ALL} for everything that is there.",
+        help_text="One a line, such as 3: 1200, or 3: all for everything that is there.",
         widget=forms.Textarea({"rows": 3, "class": "mono", **PLAIN}),
     )
     field_order = ("partitions", "before", "everything", "own", "confirmation")
@@ -302,9 +302,10 @@ class RecordsDeletionForm(DeletionForm):
             match = re.fullmatch(rf"\s*([0-9]{{1,7}})\s*:\s*([0-9]{{1,19}}|{ALL})\s*", line)
             if match is None or (match[2] != ALL and int(match[2]) > MOST_OFFSET):
                 raise forms.ValidationError(f"“{line[:40]}” is no partition: offset.")
-            if int(match[1]) in found:
-                raise forms.ValidationError(f"Partition {int(match[1])} is named twice.")
-            found[int(match[1])] = TO_THE_END if match[2] == ALL else int(match[2])
+            partition = int(match[1])
+            if partition in found:
+                raise forms.ValidationError(f"Partition {partition} is named twice.")
+            found[partition] = TO_THE_END if match[2] == ALL else int(match[2])
         return found
 
     def clean(self) -> dict[str, Any]:
@@ -319,8 +320,8 @@ class RecordsDeletionForm(DeletionForm):
             self.add_error("before", "Leave this empty, or untick “Everything that is there”.")
         if partitions and not data["everything"] and before is None:
             self.add_error("before", "Say an offset, or tick “Everything that is there”.")
-        if twice := sorted(own.keys() & set(partitions)):
-            self.add_error("own", f"Partition {twice[0]} is named twice.")
+        for partition in sorted(own.keys() & set(partitions))[:1]:
+            self.add_error("own", f"Partition {partition} is named twice.")
         if len(own.keys() | set(partitions)) > MOST_DELETED:
             self.add_error("own", f"At most {MOST_DELETED} at once.")
         return data
