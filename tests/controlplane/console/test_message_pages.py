@@ -247,7 +247,7 @@ def test_a_page_is_downloaded_as_json_lines_and_csv(at_alice, path, orders):
 
 def test_nothing_of_what_is_masked_is_in_a_file(at_alice, at_viewer, path, orders, instance):
     schema_of_values(at_alice, instance)
-    orders(0, b"\x0ca secre", key=b"of whom", headers=(("which", b"kind"),))
+    orders(0, b"\x0ea secre", key=b"of whom", headers=(("which", b"kind"),))
     assert "Download as JSON lines" not in text_of(at_viewer.get(path))
     for form in ("jsonl", "csv"):
         assert "secre" in at_alice.get(path, data={"download": form}).content.decode()
@@ -258,9 +258,9 @@ def test_nothing_of_what_is_masked_is_in_a_file(at_alice, at_viewer, path, order
 
 def schema_of_values(at_alice, instance):
     """Avro: a record with one string."""
-    address = at_alice.address(f"instances/{instance.id}/topics/orders/schemas/value")
     schema = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
-    answer = at_alice.client.post(address, {"format": "avro", "definition": json.dumps(schema), "framing": "none"})
+    typed = {"format": "avro", "definition": json.dumps(schema), "framing": "none"}
+    answer = at_alice.post(f"instances/{instance.id}/topics/orders/schemas/value", typed)
     assert answer.status_code == 302, text_of(answer)
 
 
