@@ -275,14 +275,14 @@ def test_a_file_has_whole_messages_as_many_as_were_chosen_and_what_schemas_make_
     page = at_alice.get(path, data={"rows": "50"})
     assert len(offsets(page)) == 50
     assert "shown in part" in text_of(page)
-    assert "rows=50" in link(page, "As CSV")
-    lines = at_alice.client.get(link(page, "Download as JSON lines")).content.decode().splitlines()
+    files = [unescape(each) for each in re.findall(r'href="([^"]*)" download>', page.content.decode())]
+    lines, table = (at_alice.client.get(each).content.decode() for each in files)
+    lines = lines.splitlines()
     rows = [json.loads(line) for line in lines]
     assert len(rows) == 50
     assert {row["cut"] for row in rows} == {False}
     assert rows[0]["value"] == long.decode()
     assert (rows[0]["value_decoded"], rows[10]["value_decoded"]) == (None, {"item": "o9"})
-    table = at_alice.client.get(link(page, "As CSV")).content.decode()
     csv.field_size_limit(2**20)
     assert list(csv.DictReader(io.StringIO(table, newline="")))[10]["value_decoded"] == '{"item": "o9"}'
     assert at_alice.get(path, data={"rows": "1000"}).status_code == 422
@@ -666,7 +666,7 @@ def test_each_partition_may_have_an_offset_of_its_own(at_alice, path, orders):
     assert "2 records of partition 0 would be deleted" in text_of(at_alice.post(deletion, form | {"preview": "1"}))
     page = at_alice.client.get(at_alice.post(deletion, form).headers["Location"])
     assert "6 records of 3 partitions were deleted." in text_of(page)
-    assert offsets(page) == [(1, 2), (1, 1), (0, 2)]
+    assert sorted(offsets(page)) == [(0, 2), (1, 1), (1, 2)]
 
 
 @pytest.mark.parametrize(
