@@ -185,7 +185,7 @@ class _Sequence:
         messages: Iterable[Message] = reversed(taken.messages) if self._is_older else taken.messages
         if taken.upto < end if self._is_older else taken.upto <= first:
             return None
-        seen = []
+        seen: list[Message] = []
         for message in messages:
             does_fit = fits(message)
             if does_fit is None:

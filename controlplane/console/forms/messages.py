@@ -333,4 +333,5 @@ class RecordsDeletionForm(DeletionForm):
     def offsets(self) -> dict[int, int]:
         """What `records_delete` takes."""
         data = self.cleaned_data
-        return dict.fromkeys(data["partitions"], TO_THE_END if data["everything"] else data["before"]) | data["own"]
+        own: dict[int, int] = data["own"]
+        return dict.fromkeys(data["partitions"], TO_THE_END if data["everything"] else data["before"]) | own
