@@ -13,6 +13,7 @@ import uuid
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import requests
 
@@ -118,6 +119,25 @@ class Client:
             ):  # such as messages of a partition without a leader
                 raise Away("what is left cannot be shown now: try again in a few seconds")
             asked["cursor"] = page["next"]
+
+    def files(
+        self, call: Call, ids: Mapping[str, str], *, query: Mapping[str, Any], limit: int, count: str
+    ) -> Iterator[bytes]:
+        """Files that lead to each other (`Link`), until they end or hold `limit` items.
+
+        `count`: the header that says how many items are in one. Raises CliError.
+        """
+        asked, left = dict(query), limit
+        while True:
+            response = self._answered(call, ids, query={**asked, "limit": min(left, LARGEST_PAGE)})
+            yield response.content
+            left -= int(response.headers.get(count, 0))
+            following = parse_qs(urlsplit(response.links.get("next", {}).get("url", "")).query).get("cursor")
+            if not following or left <= 0:
+                return
+            if following[0] == asked.get("cursor"):  # such as messages of a partition without a leader
+                raise Away("what is left cannot be shown now: try again in a few seconds")
+            asked["cursor"] = following[0]
 
     def _answered(
         self,

@@ -24,7 +24,7 @@ from controlplane.cli.values import plain
 from controlplane.cli.waiting import Clock, awaited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from controlplane.cli.operations import Call
     from controlplane.cli.tables import Columns
@@ -74,6 +74,11 @@ class Session:
         """A file that is for programs to open. Raises CliError."""
         self.output.refuse_terminal()
         self.output.content(self.client.content(call, self._ids(ids), query=query))
+
+    def files(self, call: Call, *, query: Mapping[str, Any], limit: int, count: str, **ids: str) -> Iterator[bytes]:
+        """Files that lead to each other. Raises CliError."""
+        self.output.refuse_terminal()
+        return self.client.files(call, self._ids(ids), query=query, limit=limit, count=count)
 
     def listed(
         self,

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 LONGEST_PREVIEW = 160
 LONGEST_TEXT = 64 * 1024
 LONGEST_HEX = 4 * 1024
+LONGEST_HEADERS, LONGEST_HEADER_HEX = 32 * 1024, 256
+"""Of all headers of a message together, which may be as large as the message; and of each in hex."""
 LARGEST_JSON = 256 * 1024
 MOST_NODES, DEEPEST = 2_000, 40
 LONGEST_SCALAR = 2_000
@@ -49,6 +51,50 @@ class HexRow:
     offset: str
     octets: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A key, a value or a header in every way in which it can be read."""
+
+    tree: list[Node] | None
+    text: str | None
+    rows: list[HexRow]
+    is_text_cut: bool
+    is_hex_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedHeader:
+    """`opened`: None where there is nothing, or where headers before it have used up what a page shows."""
+
+    name: str
+    line: Preview
+    opened: Opened | None
+
+
+def opened(content: bytes, *, most_hex: int = LONGEST_HEX) -> Opened:
+    """Its beginning as text and in hex; a tree only of the whole."""
+    is_text_cut = len(content) > LONGEST_TEXT
+    return Opened(
+        tree=tree(content),
+        text=text_of(content[:LONGEST_TEXT], is_cut=is_text_cut),
+        rows=hex_rows(content[:most_hex]),
+        is_text_cut=is_text_cut,
+        is_hex_cut=len(content) > most_hex,
+    )
+
+
+def opened_headers(headers: Iterable[tuple[str, bytes | None]]) -> list[OpenedHeader]:
+    """In their order, as many as there is room for; the others in one line."""
+    found, left = [], LONGEST_HEADERS
+    for name, content in headers:
+        size = len(content or b"")
+        is_open = 0 < size <= left
+        left -= size if is_open else 0
+        whole = opened(content or b"", most_hex=LONGEST_HEADER_HEX) if is_open else None
+        found.append(OpenedHeader(name, preview(content), whole))
+    return found
 
 
 def preview(content: bytes | None, length: int | None = None) -> Preview:

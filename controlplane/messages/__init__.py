@@ -6,7 +6,8 @@ cursors      where a look goes on, as text
 cutting      a page's values in at most so many bytes; what a role may not read
 sources      which offsets come from the topic, and which, expired there, from a load's table (pure)
 expired      finds that table, and says so where it cannot be read
-downloads    a page as a file: JSON lines or CSV (pure)
+downloads    a page as a file: JSON lines or CSV
+by_schema    what schemas make of messages, to show it and to seek in it
 debts        who has used up the bandwidth waits
 selectors    a page, one message whole
 services     produce one, delete records: with whose it is, the limits and the audit trail

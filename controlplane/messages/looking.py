@@ -11,6 +11,9 @@ is one offset long, each further one eight times as long, as far as the messages
 stretch that there was no room to finish is dropped, since its newest messages are missing; the first one always finishes,
 so every look gets on. Offsets without a message (compaction, marks of transactions) make stretches that bring nothing, and the
 next one is longer.
+
+Text is sought in bytes, and in what schemas make of them (`Reading`), which costs work that has an end as well. Where it is
+used up the look ends before the message that it would have been needed for, and the next one begins there.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from controlplane.kafka.group_door import Span
     from controlplane.kafka.message_door import Message, Reads, Room, Stretch, Taken
@@ -52,26 +55,54 @@ class Position:
     since_ms: int = 0
 
 
+class Reading(Protocol):
+    """What schemas make of messages: JSON in one line, as a list shows it."""
+
+    def has_room_for(self, message: Message) -> bool:
+        """Whether its key and value may still be read, whatever they turn out to be. Of a new one True for any message."""
+        ...
+
+    def key(self, message: Message) -> str:
+        """Empty: there is no schema, or it does not fit."""
+        ...
+
+    def value(self, message: Message) -> str:
+        """Empty: there is no schema, or it does not fit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """What is shown of what is looked at; all of it has to fit."""
 
     key: bytes | None = None  # the whole key
-    text: bytes | None = None  # contained in the value
+    text: bytes | None = None  # contained in the value, or in what a schema makes of it
+    key_part: bytes | None = None  # contained in the key, or in what a schema makes of it
     header: str | None = None  # the whole name of a header, or name=text: contained in the value of one with this name
 
     @property
     def takes_everything(self) -> bool:
         """Whether nothing is said."""
-        return self.key is None and self.text is None and self.header is None
+        return self.key is None and not self.seeks_text and self.header is None
 
-    def takes(self, message: Message) -> bool:
-        """Whether a message fits."""
-        return (
-            (self.key is None or message.key == self.key)
-            and (self.text is None or (message.value is not None and self.text in message.value))
-            and (self.header is None or self._has_header(message, self.header))
-        )
+    @property
+    def seeks_text(self) -> bool:
+        """Whether it depends on what schemas make of messages."""
+        return self.text is not None or self.key_part is not None
+
+    def takes(self, message: Message, reading: Reading | None = None) -> bool | None:
+        """Whether a message fits; None: nobody knows, since it would have to be read by a schema and there is no room for it."""
+        if self.key is not None and message.key != self.key:
+            return False
+        if self.header is not None and not self._has_header(message, self.header):
+            return False
+        in_key, in_value = _is_in(self.key_part, message.key), _is_in(self.text, message.value)
+        if reading is None or (in_key and in_value):
+            return in_key and in_value
+        if not reading.has_room_for(message):
+            return None
+        in_key = in_key or _text(self.key_part) in reading.key(message)
+        return in_key and (in_value or _text(self.text) in reading.value(message))
 
     @staticmethod
     def _has_header(message: Message, wanted: str) -> bool:
@@ -80,6 +111,16 @@ class Filter:
             each == wanted or (equals and each == name and text.encode() in (value or b""))
             for each, value in message.headers
         )
+
+
+def _is_in(text: bytes | None, content: bytes | None) -> bool:
+    """Nothing that is sought is in anything."""
+    return text is None or (content is not None and text in content)
+
+
+def _text(sought: bytes | None) -> str:
+    """Bytes that are no text become what no JSON holds: half of a surrogate pair."""
+    return (sought or b"").decode(errors="surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,28 +176,46 @@ class _Sequence:
             return max(self._bound, self.at - size), self.at
         return self.at, min(self._bound, self.at + size)
 
-    def take(self, wanted: Stretch, taken: Taken, fits: Callable[[Message], bool]) -> bool:
-        """Whether it has got on. On the way to older messages a stretch counts only if it was read to its end."""
+    def take(self, wanted: Stretch, taken: Taken, fits: Callable[[Message], bool | None]) -> list[Message] | None:
+        """What was looked at; None: it has not got on. Of what nobody knows whether it fits, and behind it, nothing counts.
+
+        On the way to older messages a stretch counts only if it was read to its end.
+        """
         first, end = wanted
-        if self._is_older:
-            if taken.upto < end:
-                return False
-            self.at = first
-            self.found.extend(message for message in reversed(taken.messages) if fits(message))
-        else:
-            if taken.upto <= first:
-                return False
-            self.at = taken.upto
-            self.found.extend(message for message in taken.messages if fits(message))
+        messages: Iterable[Message] = reversed(taken.messages) if self._is_older else taken.messages
+        if taken.upto < end if self._is_older else taken.upto <= first:
+            return None
+        seen: list[Message] = []
+        for message in messages:
+            does_fit = fits(message)
+            if does_fit is None:
+                at = message.offset + (1 if self._is_older else 0)
+                has_moved, self.at = at != self.at, at
+                return seen if has_moved else None
+            if does_fit:
+                self.found.append(message)
+            seen.append(message)
+        self.at = first if self._is_older else taken.upto
         self._is_dense = 2 * len(taken.messages) >= end - first
         self._size = min(self._size * GROWTH, LONGEST_STRETCH)
-        return True
+        return seen
 
 
 class Look:
-    """From `start` on, through the partitions that it names and `spans` knows. `limit`: how many messages are wanted."""
+    """From `start` on, through the partitions that it names and `spans` knows. `limit`: how many messages are wanted.
 
-    def __init__(self, start: Position, spans: Mapping[int, Span], wanted: Filter, limit: int, room: Room) -> None:
+    `reading`: what schemas make of messages, where text is sought in that as well.
+    """
+
+    def __init__(
+        self,
+        start: Position,
+        spans: Mapping[int, Span],
+        wanted: Filter,
+        limit: int,
+        room: Room,
+        reading: Reading | None = None,
+    ) -> None:
         self._start, self._direction, self._wanted, self._limit, self._room = (
             start,
             start.direction,
@@ -173,6 +232,8 @@ class Look:
         self._without = {partition: offset for partition, offset in start.offsets.items() if partition not in spans}
         self._shown: list[Message] = []
         self._records = self._bytes = 0
+        self._reading = reading
+        self._is_read_out = False  # a message came for which the reading has no room
         self.has_moved = False
 
     def through(self, reader: Reads) -> Looked:
@@ -182,7 +243,7 @@ class Look:
                 self._show_next()
                 if len(self._shown) >= self._limit or all(sequence.is_over for sequence in self._sequences):
                     break
-            elif self._room.is_used_up:
+            elif self._room.is_used_up or self._is_read_out:
                 break
             else:
                 self._read(reader)
@@ -213,11 +274,16 @@ class Look:
         wanted = {sequence.partition: sequence.stretch(most) for sequence in hungry}
         read = reader.read(wanted, self._room)
         for sequence in hungry:
-            taken = read[sequence.partition]
-            if sequence.take(wanted[sequence.partition], taken, self._wanted.takes):
+            seen = sequence.take(wanted[sequence.partition], read[sequence.partition], self._fits)
+            if seen is not None:
                 self.has_moved = True
-                self._records += len(taken.messages)
-                self._bytes += sum(message.size for message in taken.messages)
+                self._records += len(seen)
+                self._bytes += sum(message.size for message in seen)
+
+    def _fits(self, message: Message) -> bool | None:
+        found = self._wanted.takes(message, self._reading)
+        self._is_read_out = self._is_read_out or found is None
+        return found
 
     def _most_of_each(self, partitions: int) -> int:
         """Messages that are of use in each, and for which there is room, if they are as large as those before."""

@@ -27,10 +27,11 @@ from controlplane.kafka import groups, message_door
 from controlplane.kafka.message_door import Room
 from controlplane.kafka.topics import names_of
 from controlplane.messages import cutting, debts, window
+from controlplane.messages.by_schema import BySchema, decoded
 from controlplane.messages.expired import lake_of, telling
 from controlplane.messages.looking import Direction, Filter, Look, Position
 from controlplane.messages.sources import Both
-from controlplane.schemas.decoding import Part
+from controlplane.schemas import values
 from controlplane.schemas.selectors import decoders_of
 from controlplane.schemas.values import Allowance
 
@@ -39,12 +40,11 @@ if TYPE_CHECKING:
 
     from controlplane.instances.models import Instance
     from controlplane.kafka.group_door import Span
-    from controlplane.kafka.message_door import Message, Reader
+    from controlplane.kafka.message_door import Reader
+    from controlplane.messages.by_schema import Decoders
     from controlplane.messages.cutting import Shown
     from controlplane.messages.expired import Lake
     from controlplane.messages.looking import Looked
-    from controlplane.schemas.decoding import Decoder, Unusable
-    from controlplane.schemas.values import Decoded
     from controlplane.tenants.models import Organisation
 
 DEFAULT_LIMIT, MOST = 20, pagination.MOST
@@ -54,7 +54,9 @@ PAGE_BYTES = 2**20
 MOST_RECORDS = 5_000
 MOST_BYTES = 8 * 2**20
 MOST_S = 4.0
-"""What one look reads, whatever it finds. With what is asked before it, an answer takes some 10 s at most."""
+"""What one look reads, whatever it finds. With what is asked before it, an answer takes some 10 s at most.
+
+A page that is whole holds so many bytes as well: what one look found, and one message may be larger than what is left."""
 MOST_NAMED = 10
 """Partitions that a sentence names."""
 
@@ -143,8 +145,9 @@ def messages_page(
     wanted: Wanted,
     may_read: bool,
     or_lake: bool = False,
+    whole: bool = False,
 ) -> MessagesPage:
-    """A page. `or_lake`: what has expired may come from a load's table, without any charge.
+    """A page. `or_lake`: what has expired may come from a load's table, without any charge. `whole`: nothing is cut.
 
     Raises NotFound, Conflict, Invalid (offset_out_of_range), Forbidden, BandwidthUsedUp, ClusterUnavailable, Unavailable
     (lake_unavailable).
@@ -172,8 +175,12 @@ def messages_page(
                 _check_held(start, spans)
             if may_be_lake:
                 debts.check_paid(instance.id)
-        room = Room(MOST_RECORDS, MOST_BYTES, time.monotonic() + MOST_S)
-        look = Look(start, _within(spans, lake), wanted.filter, wanted.limit, room)
+        decoders = decoders_of(instance, topic) if may_read else {}
+        reading = BySchema(decoders) if decoders and wanted.filter.seeks_text else None
+        # What schemas may not read any more would be charged, thrown away, and charged again on the next page.
+        most_bytes = MOST_BYTES if reading is None else min(MOST_BYTES, values.MOST_BYTES)
+        room = Room(MOST_RECORDS, most_bytes, time.monotonic() + MOST_S)
+        look = Look(start, _within(spans, lake), wanted.filter, wanted.limit, room, reading)
         looked = look.through(reader if lake is None else _both(lake, reader, instance))
         debts.keep(instance.id, reader.wait_s)
     if not look.has_moved and not looked.is_over:
@@ -182,8 +189,7 @@ def messages_page(
     if begun.unavailable and goes_on and not looked.messages and looked.is_over and not begun.waiting:
         named = ", ".join(map(str, begun.unavailable[:MOST_NAMED]))  # whoever goes on asks again, and not at once
         raise ClusterUnavailable(f"nothing else is left to be shown, and these partitions have no leader now: {named}")
-    decoders = decoders_of(instance, topic) if may_read else {}
-    page = _page(looked, spans, partitions, lake, decoders, may_read=may_read)
+    page = _page(looked, spans, partitions, lake, decoders, may_read=may_read, whole=whole)
     return replace(
         page,
         unavailable=begun.unavailable,
@@ -234,8 +240,8 @@ def message_get(
         raise missing
     message = taken.messages[0]
     if may_read:
-        decoded = _decoded(message, decoders_of(instance, topic), Allowance())
-        shown = replace(cutting.whole(message), decoded=decoded)
+        by_schema = decoded(message, decoders_of(instance, topic), Allowance())
+        shown = replace(cutting.whole(message), decoded=by_schema)
     else:
         shown = cutting.masked(message)
     return shown if lake is None else replace(shown, load_id=lake.load_id)
@@ -374,9 +380,10 @@ def _page(
     spans: Mapping[int, Span],
     partitions: int,
     lake: Lake | None,
-    decoders: Mapping[Part, Decoder | Unusable],
+    decoders: Decoders,
     *,
     may_read: bool,
+    whole: bool,
 ) -> MessagesPage:
     direction = looked.position.direction
     begin, end = looked.started.offsets, looked.position.offsets
@@ -389,13 +396,16 @@ def _page(
         for partition, span in sorted(spans.items())
         if partition in begin
     ]
-    shown = (
-        cutting.page(looked.messages, PAGE_BYTES) if may_read else [cutting.masked(each) for each in looked.messages]
-    )
+    if not may_read:
+        shown = [cutting.masked(each) for each in looked.messages]
+    elif whole:
+        shown = [cutting.whole(each) for each in looked.messages]
+    else:
+        shown = cutting.page(looked.messages, PAGE_BYTES)
     if decoders:
         allowance = Allowance()
         pairs = zip(shown, looked.messages, strict=True)
-        shown = [replace(each, decoded=_decoded(message, decoders, allowance)) for each, message in pairs]
+        shown = [replace(each, decoded=decoded(message, decoders, allowance)) for each, message in pairs]
     if lake is not None:
         shown = [replace(each, load_id=lake.load_id) if each.offset < lake.below.end else each for each in shown]
     return MessagesPage(
@@ -412,14 +422,6 @@ def _page(
         has_more=not looked.is_over,
         is_masked=not may_read,
     )
-
-
-def _decoded(
-    message: Message, decoders: Mapping[Part, Decoder | Unusable], allowance: Allowance
-) -> dict[Part, Decoded]:
-    contents = {Part.KEY: message.key, Part.VALUE: message.value}
-    found = {part: decoder.decode(contents[part], allowance) for part, decoder in decoders.items()}
-    return {part: each for part, each in found.items() if each is not None}
 
 
 def _held(span: Span) -> str:

@@ -14,7 +14,7 @@ from rest_framework import serializers
 
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.core.errors import Invalid
-from controlplane.messages import cursors
+from controlplane.messages import cursors, downloads
 from controlplane.messages.cursors import MOST_OFFSET
 from controlplane.messages.cutting import NULL, Shown
 from controlplane.messages.looking import Filter
@@ -158,7 +158,13 @@ class MessagesAskedSerializer(StrictSerializer):
         required=False,
         max_length=MOST_TEXT,
         trim_whitespace=False,
-        help_text="messages whose value contains this text, as UTF-8",
+        help_text="messages whose value contains this text, as UTF-8 or in the JSON that its schema makes of it",
+    )
+    key_contains = serializers.CharField(
+        required=False,
+        max_length=MOST_TEXT,
+        trim_whitespace=False,
+        help_text="messages whose key contains this text, as UTF-8 or in the JSON that its schema makes of it",
     )
     header = serializers.CharField(
         required=False,
@@ -172,6 +178,11 @@ class MessagesAskedSerializer(StrictSerializer):
     cursor = serializers.CharField(
         required=False, max_length=cursors.LONGEST, help_text="`next`, `older` or `newer` of a page before"
     )
+    file = serializers.ChoiceField(
+        choices=list(downloads.FILES),
+        required=False,
+        help_text="answer with the page as a file, whole: text where it is UTF-8, else base64, and what schemas make of it",
+    )
 
     @staticmethod
     def wanted(members: Mapping[str, Any]) -> Wanted:
@@ -179,7 +190,8 @@ class MessagesAskedSerializer(StrictSerializer):
         said = [name for name in ("offset", "timestamp_ms", "start") if name in members]
         if len(said) > 1:
             raise Invalid.field(said[1], f"not together with {said[0]}")
-        key, text, cursor = members.get("key"), members.get("contains"), members.get("cursor")
+        key, cursor = members.get("key"), members.get("cursor")
+        text, key_part = members.get("contains"), members.get("key_contains")
         return Wanted(
             partition=members.get("partition"),
             start=Start(members.get("start", Start.NEWEST)),
@@ -187,9 +199,10 @@ class MessagesAskedSerializer(StrictSerializer):
             timestamp_ms=members.get("timestamp_ms"),
             position=None if cursor is None else cursors.position_of(cursor),
             filter=Filter(
-                None if key is None else bytes_of(key, "key"),
-                None if text is None else text.encode(),
-                members.get("header"),
+                key=None if key is None else bytes_of(key, "key"),
+                text=None if text is None else text.encode(),
+                key_part=None if key_part is None else key_part.encode(),
+                header=members.get("header"),
             ),
             limit=members.get("limit", DEFAULT_LIMIT),
         )

@@ -22,6 +22,8 @@ from controlplane.cli.values import plain
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.cli.session import Session
+
 app = Commands("Messages of a topic. What they take counts against the instance's bandwidth.")
 app.add_typer(schema.app, name="schema")
 LISTED = columns("partition", "offset", "timestamp_ms", "key", "value", "value_bytes")
@@ -32,7 +34,15 @@ KeyAs = Annotated[Ways, typer.Option(help="How --key is written.")]
 HeaderSought = Annotated[
     str | None, typer.Option("--header", help="Only with a header of this NAME; NAME=TEXT: with the text in its value.")
 ]
+Contains = Annotated[
+    str | None, typer.Option(help="Only messages whose value has this text in it, or in what its schema makes of it.")
+]
+KeyContains = Annotated[
+    str | None, typer.Option(help="Only messages whose key has this text in it, or in what its schema makes of it.")
+]
 TO_THE_END = -1
+COUNT = "Message-Count"
+"""The header that says how many messages a file holds."""
 
 
 @app.add("list")
@@ -52,10 +62,15 @@ def listed(
     key: Annotated[str | None, typer.Option(help="Only messages with this key.")] = None,
     key_as: KeyAs = "text",
     header: HeaderSought = None,
-    contains: Annotated[str | None, typer.Option(help="Only messages whose value has this text in it.")] = None,
+    contains: Contains = None,
+    key_contains: KeyContains = None,
     limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 20,
+    csv: Annotated[bool, typer.Option("--csv", help="A file with whole messages, for a spreadsheet: > FILE.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="The same with an object a line: > FILE.")] = False,
 ) -> None:
     """The newest messages, or those from somewhere on. A search goes on until it has found so many, or all is looked at."""
+    if csv and jsonl:
+        raise Misused("--csv and --jsonl: only one of them")
     query = said(
         partition=partition,
         start=start,
@@ -64,7 +79,11 @@ def listed(
         key=None if key is None else _encoded(_typed(key, key_as, "--key")),
         header=header,
         contains=contains,
+        key_contains=key_contains,
     )
+    if csv or jsonl:
+        _files(of(ctx), "csv" if csv else "jsonl", query, limit, instance, topic)
+        return
     of(ctx).listed(
         ops.MESSAGES, LISTED, limit=limit, query=query, readable=_readable, instance_id=instance, topic=topic
     )
@@ -79,7 +98,8 @@ def tail(
     key: Annotated[str | None, typer.Option(help="Only messages with this key.")] = None,
     key_as: KeyAs = "text",
     header: HeaderSought = None,
-    contains: Annotated[str | None, typer.Option(help="Only messages whose value has this text in it.")] = None,
+    contains: Contains = None,
+    key_contains: KeyContains = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after so many; by default with Ctrl-C.")] = None,
 ) -> None:
     """Messages as they come, one a line, from now on. It asks every two seconds."""
@@ -89,6 +109,7 @@ def tail(
         key=None if key is None else _encoded(_typed(key, key_as, "--key")),
         header=header,
         contains=contains,
+        key_contains=key_contains,
     )
     session, left = of(ctx), limit
     while True:
@@ -182,6 +203,15 @@ def _at_ms(option: str, moment: str | None, timestamp_ms: int | None) -> int | N
     if moment is not None and timestamp_ms is not None:
         raise Misused(f"{option} and --timestamp-ms are one moment: say one of them")
     return timestamp_ms if moment is None else ms_typed(moment, datetime.now(UTC))
+
+
+def _files(session: Session, kind: str, query: Mapping[str, Any], limit: int, instance: str, topic: str) -> None:
+    """One file of as many as it takes: of CSV only the first begins with the names of columns, which hold no line's end."""
+    files = session.files(
+        ops.MESSAGES, query={**query, "file": kind}, limit=limit, count=COUNT, instance_id=instance, topic=topic
+    )
+    for place, content in enumerate(files):
+        session.output.content(content if kind == "jsonl" or place == 0 else content.partition(b"\r\n")[2])
 
 
 def _encoded(content: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from datetime import UTC
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -18,6 +19,9 @@ from controlplane.messages.serializers import MOST_DELETED, MOST_KEY, MOST_PARTI
 from controlplane.messages.services import TO_THE_END
 
 OFFSET, TIME = "offset", "timestamp"
+ROWS = (20, 50, 200)
+"""Messages of a page, and of the file that is made of it."""
+ALL = "all"
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 LONGEST_VALUE = 700_000
 """Characters; a form has 2.5 MiB at most, in which many are written as three."""
@@ -49,7 +53,12 @@ def bytes_written(text: str, how: str) -> bytes:
 class MessagesForm(ConsoleForm):
     """A filter. What is empty takes anything."""
 
-    refusals: ClassVar = {"offset_out_of_range": "offset", "timestamp_ms": "time", "contains": "text"}
+    refusals: ClassVar = {
+        "offset_out_of_range": "offset",
+        "timestamp_ms": "time",
+        "contains": "text",
+        "key_contains": "key_part",
+    }
 
     partition = forms.IntegerField(
         label="Partition",
@@ -78,6 +87,9 @@ class MessagesForm(ConsoleForm):
         label="Key is", required=False, max_length=MOST_KEY, strip=False, widget=forms.TextInput(PLAIN)
     )
     key_as = forms.ChoiceField(label="Key is written as", choices=WAYS, required=False)
+    key_part = forms.CharField(
+        label="Key contains", required=False, max_length=MOST_TEXT, strip=False, widget=forms.TextInput(PLAIN)
+    )
     header = forms.CharField(
         label="Header",
         required=False,
@@ -88,6 +100,7 @@ class MessagesForm(ConsoleForm):
     text = forms.CharField(  # not `contains`: a form whose input has that name has no such method any more
         label="Value contains", required=False, max_length=MOST_TEXT, strip=False, widget=forms.TextInput(PLAIN)
     )
+    rows = forms.ChoiceField(label="Messages a page", choices=[(str(each), str(each)) for each in ROWS], required=False)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -110,6 +123,11 @@ class MessagesForm(ConsoleForm):
                 self.add_error("key", error)
         return data
 
+    @property
+    def limit(self) -> int:
+        """Messages of a page."""
+        return int(self.cleaned_data["rows"] or ROWS[0])
+
     def wanted(self, position: Position | None, limit: int) -> Wanted:
         """As the selector takes it."""
         data = self.cleaned_data
@@ -127,7 +145,12 @@ class MessagesForm(ConsoleForm):
     def filter(self) -> Filter:
         """What has to fit."""
         data = self.cleaned_data
-        return Filter(self._key, data["text"].encode() if data["text"] else None, data["header"] or None)
+        return Filter(
+            key=self._key,
+            text=data["text"].encode() if data["text"] else None,
+            key_part=data["key_part"].encode() if data["key_part"] else None,
+            header=data["header"] or None,
+        )
 
 
 class TestMessageForm(OnceForm):
@@ -227,7 +250,7 @@ class TestMessageForm(OnceForm):
 
 
 class RecordsDeletionForm(DeletionForm):
-    """Partitions, an offset for each or all, and the topic's name."""
+    """Partitions, up to where records go in them, and the topic's name."""
 
     refusals: ClassVar = {
         "offset_out_of_range": "before",
@@ -238,17 +261,27 @@ class RecordsDeletionForm(DeletionForm):
 
     partitions = forms.CharField(
         label="Partitions",
+        required=False,
         max_length=2000,
         help_text="Such as 0, 2, 5-7.",
         widget=forms.TextInput({**PLAIN, "inputmode": "numeric"}),
     )
     before = forms.IntegerField(
         label="Before offset",
-        min_value=TO_THE_END,
+        required=False,
+        min_value=0,
         max_value=MOST_OFFSET,
-        help_text=f"The first that stays, in each of them. {TO_THE_END}: everything that is there.",
+        help_text="The first that stays, in each of them.",
     )
-    field_order = ("partitions", "before", "confirmation")
+    everything = forms.BooleanField(label="Everything that is there, instead of an offset", required=False)
+    own = forms.CharField(
+        label="Partitions with an offset of their own",
+        required=False,
+        max_length=4000,
+        help_text="One a line, such as 3: 1200, or 3: all for everything that is there.",
+        widget=forms.Textarea({"rows": 3, "class": "mono", **PLAIN}),
+    )
+    field_order = ("partitions", "before", "everything", "own", "confirmation")
 
     def __init__(self, *args: Any, name: str, is_preview: bool, **options: Any) -> None:
         super().__init__(*args, name=name, **options)
@@ -257,7 +290,41 @@ class RecordsDeletionForm(DeletionForm):
 
     def clean_partitions(self) -> list[int]:
         """Numbers and ranges."""
-        return partitions_typed(self.cleaned_data["partitions"], most=MOST_DELETED)
+        typed = self.cleaned_data["partitions"]
+        return partitions_typed(typed, most=MOST_DELETED) if typed.strip() else []
+
+    def clean_own(self) -> dict[int, int]:
+        """By partition."""
+        found: dict[int, int] = {}
+        for line in self.cleaned_data["own"].splitlines():
+            if not line.strip():
+                continue
+            match = re.fullmatch(rf"\s*([0-9]{{1,7}})\s*:\s*([0-9]{{1,19}}|{ALL})\s*", line)
+            if match is None or (match[2] != ALL and int(match[2]) > MOST_OFFSET):
+                raise forms.ValidationError(f"“{line[:40]}” is no partition: offset.")
+            partition = int(match[1])
+            if partition in found:
+                raise forms.ValidationError(f"Partition {partition} is named twice.")
+            found[partition] = TO_THE_END if match[2] == ALL else int(match[2])
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        """Each partition is named once, and it is said up to where its records go."""
+        data = super().clean() or self.cleaned_data
+        if self.errors.keys() & {"partitions", "before", "own"}:
+            return data
+        partitions, before, own = data["partitions"], data["before"], data["own"]
+        if not partitions and not own:
+            self.add_error("partitions", "Name at least one.")
+        if partitions and data["everything"] and before is not None:
+            self.add_error("before", "Leave this empty, or untick “Everything that is there”.")
+        if partitions and not data["everything"] and before is None:
+            self.add_error("before", "Say an offset, or tick “Everything that is there”.")
+        for partition in sorted(own.keys() & set(partitions))[:1]:
+            self.add_error("own", f"Partition {partition} is named twice.")
+        if len(own.keys() | set(partitions)) > MOST_DELETED:
+            self.add_error("own", f"At most {MOST_DELETED} at once.")
+        return data
 
     def clean_confirmation(self) -> str:
         """The name is typed for the deletion, not to look at what it would do."""
@@ -265,4 +332,6 @@ class RecordsDeletionForm(DeletionForm):
 
     def offsets(self) -> dict[int, int]:
         """What `records_delete` takes."""
-        return dict.fromkeys(self.cleaned_data["partitions"], self.cleaned_data["before"])
+        data = self.cleaned_data
+        own: dict[int, int] = data["own"]
+        return dict.fromkeys(data["partitions"], TO_THE_END if data["everything"] else data["before"]) | own

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from controlplane.messages.looking import Position
     from controlplane.messages.selectors import MessagesPage
 
-ROWS, TAIL_ROWS = 20, 50
+TAIL_ROWS = 50
 EVERY_S = 3
 MOST_LIVE = 500
 """Messages that a live page adds; then it stops, so that a forgotten tab neither grows nor reads for ever."""
@@ -73,9 +73,10 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
                 organisation=caller.organisation,
                 instance_id=instance.id,
                 topic=topic,
-                wanted=form.wanted(_position(request), ROWS),
+                wanted=form.wanted(_position(request), form.limit),
                 may_read=caller.may_read_messages,
                 or_lake=True,
+                whole="download" in request.GET,
             )
         except (Unavailable, BandwidthUsedUp) as error:
             away = error
@@ -89,7 +90,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
         **_frame(instance, topic),
         "again_s": again_s,
         "form": form,
-        "filtered": any(form.data.values()),
+        "filtered": any(value for name, value in form.data.items() if name != "rows"),
         "further": "cursor" in request.GET,
         "away": away,
         "page": page,
@@ -110,16 +111,16 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
 @require_safe
 @tenant_page
 def tail(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
-    """What has come since, for the top of the list; 204: nothing. What cannot be read now is said there."""
+    """What has come since, for the top of the list; 204: nothing. What cannot be read, now or ever, is said there."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     selectors.check_topic(instance, topic)
-    filters = ("partition", "key", "key_as", "text", "header")
+    filters = ("partition", "key", "key_as", "key_part", "text", "header")
     form = MessagesForm({name: request.GET[name] for name in filters if name in request.GET})
     position = _position(request)
     context: dict[str, Any] = {**_frame(instance, topic), "shown": _number(request.GET.get("shown", ""))}
     asked = {"organisation": caller.organisation, "instance_id": instance.id, "topic": topic}
     if not form.is_valid():
-        return HttpResponse(status=204)
+        return _refused_tail(request, context, form)
     wanted = form.wanted(position, TAIL_ROWS)
     if position is None:
         wanted = Wanted(partition=wanted.partition, start=Start.END, filter=wanted.filter)
@@ -128,6 +129,9 @@ def tail(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> 
     except (Unavailable, BandwidthUsedUp) as error:
         context |= {"away": error, "cursor": cursors.text_of(position) if position else None}
         return render(request, "console/parts/message_tail.html", context)
+    except SluiceError as error:
+        form.refuse(error)
+        return _refused_tail(request, context, form)
     if not page.messages and not page.has_more and position == page.newer:
         return HttpResponse(status=204)
     skipped = _skipped(page)
@@ -139,6 +143,16 @@ def tail(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> 
     }
     context["is_over"] = context["shown"] >= MOST_LIVE
     return render(request, "console/parts/message_tail.html", context)
+
+
+def _refused_tail(request: HttpRequest, context: dict[str, Any], form: MessagesForm) -> HttpResponse:
+    """What the form says, beside the names of its fields. The page asks no more: it would be refused again."""
+    problems = [
+        (form.fields[name].label if name in form.fields else "", problem)
+        for name, problems in form.errors.items()
+        for problem in problems
+    ]
+    return render(request, "console/parts/message_tail.html", {**context, "problems": problems})
 
 
 @require_safe
@@ -169,7 +183,7 @@ def search(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
             organisation=caller.organisation,
             instance_id=instance.id,
             topic=topic,
-            wanted=form.wanted(position, ROWS),
+            wanted=form.wanted(position, form.limit),
             may_read=caller.may_read_messages,
             or_lake=True,
         )
@@ -185,7 +199,7 @@ def search(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -
 def shown(
     request: HttpRequest, caller: Caller, instance_id: str, topic: str, partition: int, offset: int
 ) -> HttpResponse:
-    """One message: its headers, and its value as JSON, text and bytes; `?download` is the value itself."""
+    """One message: its key, headers and value as JSON, text and bytes; `?download` is the value itself."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     message = selectors.message_get(
         organisation=caller.organisation,
@@ -198,22 +212,14 @@ def shown(
     )
     if "download" in request.GET:
         return _download(message, topic)
-    value = message.value or b""
     context = {
         **_frame(instance, topic),
         "row": _row(message),
-        "key_text": None
-        if message.key is None
-        else contents.text_of(message.key[: contents.LONGEST_TEXT], is_cut=True),
-        "key_rows": contents.hex_rows(message.key or b""),
-        "headers": [(name, contents.preview(text)) for name, text in message.headers],
-        "tree": contents.tree(value),
+        "key": contents.opened(message.key or b""),
+        "value": contents.opened(message.value or b""),
+        "headers": contents.opened_headers(message.headers),
         "key_decoded": _decoded(message, Part.KEY),
         "value_decoded": _decoded(message, Part.VALUE),
-        "text": contents.text_of(value[: contents.LONGEST_TEXT], is_cut=len(value) > contents.LONGEST_TEXT),
-        "is_longer": len(value) > contents.LONGEST_TEXT,
-        "hex_rows": contents.hex_rows(value),
-        "is_hex_longer": len(value) > contents.LONGEST_HEX,
     }
     part = request.htmx  # type: ignore[attr-defined]
     return render(request, "console/parts/message.html" if part else "console/topic_message.html", context)
@@ -294,7 +300,7 @@ def _searching(form: MessagesForm, page: MessagesPage, *, looks: int, records: i
     """Whether a search goes on by itself: there is a filter, fewer messages than a page holds, and more to look at."""
     following = page.following
     is_filtered = not form.filter().takes_everything
-    is_on = is_filtered and following is not None and found < ROWS and not page.unavailable
+    is_on = is_filtered and following is not None and found < form.limit and not page.unavailable
     return {
         "searching": is_on,
         "state": "on" if is_on and looks < MOST_LOOKS else "over" if following is None else "stopped",
@@ -387,18 +393,10 @@ def _number(text: str) -> int:
 
 
 def _page_download(page: MessagesPage, topic: str, form: str) -> HttpResponse:
-    """The messages of a page, in its order. What a role may not read is not in them, as it is not on the page."""
+    """The messages of a page, in its order and whole. What a role may not read is not in them, as it is not on the page."""
     if form not in downloads.FILES:
         raise Invalid.field("download", "must be jsonl or csv")
-    content_type, write = downloads.FILES[form]
-    return HttpResponse(
-        write(page.messages),
-        content_type=content_type,
-        headers={
-            "Content-Disposition": f'attachment; filename="{topic}-messages.{form}"',
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    return downloads.file_of(page.messages, topic, form)
 
 
 def _download(message: Shown, topic: str) -> HttpResponse:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
 
+from controlplane.cli import client
 from controlplane.core.clock import SYSTEM_CLOCK
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.history.test_lag_api import lag_of
+
+from .test_invoice_files import Stream
 
 
 @pytest.fixture
@@ -95,3 +100,33 @@ def test_a_list_that_cannot_get_on_ends(as_alice, ok, key, instance, admin):
     ended = as_alice("message", "list", instance.name, "orders", "--start", "oldest")
     assert ended.status != 0
     assert "cannot be shown now" in ended.err
+
+
+def filed(as_alice, monkeypatch, *typed):
+    stream = Stream(terminal=False)
+    with monkeypatch.context() as here:
+        here.setattr("sys.stdout", stream)
+        assert as_alice(*typed).status == 0
+    return stream.buffer.getvalue().decode()
+
+
+def test_messages_are_a_file_over_pages_without_an_end_in_the_middle(as_alice, key, instance, admin, monkeypatch):
+    monkeypatch.setattr(client, "LARGEST_PAGE", 2)
+    for n in range(7):
+        admin.messages.write(f"{key}.orders", 0, b"two\nlines %d" % n, key=b"k%d" % (n % 2))
+    listed = ("message", "list", instance.name, "orders", "--start", "oldest")
+    lines = filed(as_alice, monkeypatch, *listed, "--jsonl", "--limit", "5").splitlines()
+    assert [json.loads(line)["offset"] for line in lines] == [0, 1, 2, 3, 4]
+    table = filed(as_alice, monkeypatch, *listed, "--csv", "--key-contains", "1")
+    rows = list(csv.DictReader(io.StringIO(table, newline="")))
+    assert [(row["offset"], row["value"]) for row in rows] == [(str(n), f"two\nlines {n}") for n in (1, 3, 5)]
+
+
+def test_a_file_of_messages_is_for_no_terminal_and_of_one_kind(as_alice, instance, monkeypatch):
+    listed = ("message", "list", instance.name, "orders")
+    assert "only one of them" in as_alice(*listed, "--csv", "--jsonl").err
+    with monkeypatch.context() as here:
+        here.setattr("sys.stdout", Stream(terminal=True))
+        ran = as_alice(*listed, "--jsonl")
+    assert ran.status == 2
+    assert "> FILE" in ran.err

@@ -61,7 +61,7 @@ LETS_IN = {
 DOES = LETS_IN | {
     "topic_delete": {"confirmation": "orders"},
     "topic_settings": {"retention.ms": "1"},
-    "topic_records_delete": {"partitions": "0", "before": "-1", "confirmation": "orders"},
+    "topic_records_delete": {"partitions": "0", "everything": "on", "confirmation": "orders"},
     "topics_configure": {"topics": "orders", "change": ""},
     "topic_schema": {"remove": "1"},
     "group_delete": {"confirmation": "readers"},

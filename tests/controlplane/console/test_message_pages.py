@@ -221,8 +221,10 @@ def test_a_page_is_downloaded_as_json_lines_and_csv(at_alice, path, orders):
         "timestamp_ms": 1234,
         "key": "/w==",
         "key_encoding": "base64",
+        "key_decoded": None,
         "value": "=1+1",
         "value_encoding": "utf-8",
+        "value_decoded": None,
         "headers": [
             {"name": "a", "value": "1", "encoding": "utf-8"},
             {"name": "b", "value": None, "encoding": "null"},
@@ -243,13 +245,57 @@ def test_a_page_is_downloaded_as_json_lines_and_csv(at_alice, path, orders):
     assert at_alice.get(path, data={"download": "exe"}).status_code == 400
 
 
-def test_nothing_of_what_is_masked_is_in_a_file(at_viewer, path, orders):
-    orders(0, b"a secret", key=b"of whom", headers=(("which", b"kind"),))
+def test_nothing_of_what_is_masked_is_in_a_file(at_alice, at_viewer, path, orders, instance):
+    schema_of_values(at_alice, instance)
+    orders(0, b"\x0ea secre", key=b"of whom", headers=(("which", b"kind"),))
     assert "Download as JSON lines" not in text_of(at_viewer.get(path))
     for form in ("jsonl", "csv"):
-        text = at_viewer.get(path, data={"download": form}).content.decode()
+        assert "secre" in at_alice.get(path, data={"download": form}).content.decode()
+        text = at_viewer.get(path, data={"download": form, "rows": "200"}).content.decode()
         assert "masked" in text
-        assert not any(word in text for word in ("secret", "whom", "which", "kind"))
+        assert not any(word in text for word in ("secre", "whom", "which", "kind"))
+
+
+def schema_of_values(at_alice, instance):
+    """Avro: a record with one string."""
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
+    typed = {"format": "avro", "definition": json.dumps(schema), "framing": "none"}
+    answer = at_alice.post(f"instances/{instance.id}/topics/orders/schemas/value", typed)
+    assert answer.status_code == 302, text_of(answer)
+
+
+def test_a_file_has_whole_messages_as_many_as_were_chosen_and_what_schemas_make_of_them(
+    at_alice, path, orders, instance
+):
+    schema_of_values(at_alice, instance)
+    long = b"x" * 400_000
+    for n in range(60):
+        orders(0, b"\x04o" + b"%d" % (n % 10) if n < 55 else long, timestamp_ms=1000 + n)
+    assert len(offsets(at_alice.get(path))) == 20
+    page = at_alice.get(path, data={"rows": "50"})
+    assert len(offsets(page)) == 50
+    assert "shown in part" in text_of(page)
+    files = [unescape(each) for each in re.findall(r'href="([^"]*)" download>', page.content.decode())]
+    lines, table = (at_alice.client.get(each).content.decode() for each in files)
+    lines = lines.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == 50
+    assert {row["cut"] for row in rows} == {False}
+    assert rows[0]["value"] == long.decode()
+    assert (rows[0]["value_decoded"], rows[10]["value_decoded"]) == (None, {"item": "o9"})
+    csv.field_size_limit(2**20)
+    assert list(csv.DictReader(io.StringIO(table, newline="")))[10]["value_decoded"] == '{"item": "o9"}'
+    assert at_alice.get(path, data={"rows": "1000"}).status_code == 422
+
+
+def test_text_is_found_in_what_a_schema_makes_of_a_value_and_in_keys(at_alice, path, orders, instance):
+    schema_of_values(at_alice, instance)
+    orders(0, b"\x04ab", key=b"the first")
+    orders(0, b"\x04cd", key=b"the second")
+    assert offsets(at_alice.get(path, data={"text": '"item": "ab"'})) == [(0, 0)]
+    assert offsets(at_alice.get(path, data={"key_part": "second"})) == [(0, 1)]
+    assert offsets(at_alice.get(path, data={"key_part": "the", "text": "item"})) == [(0, 1), (0, 0)]
+    assert offsets(at_alice.get(path, data={"key_part": "first", "text": '"cd"'})) == []
 
 
 # --- from the lake ----------------------------------------------------------------------------------------------------
@@ -360,6 +406,28 @@ def test_a_json_value_is_a_tree_that_opens_and_closes_what_it_opens(at_alice, pa
     assert html.count("<details") == html.count("</details>")
 
 
+def test_a_key_and_headers_are_opened_as_a_value_is(at_alice, path, orders):
+    headers = (("trace", b'{"span": [7]}'), ("none", None), ("raw", b"\xff\xfe"), ("long", b"h" * 2_000))
+    orders(0, b"x", key=b'{"customer": 12}', headers=headers)
+    page = at_alice.get(f"{path}/0/0")
+    html, text = page.content.decode(), text_of(page)
+    for name in ("customer", "span"):
+        assert f"<b>{name}</b>" in html
+    for label in ("Key as JSON", "Key in hex", "Header as JSON", "Header in hex"):
+        assert f'aria-label="{label}"' in html
+    assert "ff fe" in text
+    assert "h" * 2_000 in text
+    assert html.count("<details") == html.count("</details>")
+
+
+def test_headers_that_are_many_do_not_make_a_page_without_end(at_alice, path, orders):
+    orders(0, b"x", headers=tuple((f"h{n}", b"\xff" * 1_000) for n in range(500)))
+    page = at_alice.get(f"{path}/0/0")
+    assert "h499" in text_of(page)
+    assert page.content.decode().count("Header in hex") == contents.LONGEST_HEADERS // 1_000
+    assert len(page.content) < 600_000
+
+
 @pytest.mark.parametrize("timestamp_ms", [-5, 2**62])
 def test_a_time_of_no_calendar_is_told_as_it_is(at_alice, path, orders, timestamp_ms):
     orders(0, b"x", timestamp_ms=timestamp_ms)
@@ -432,6 +500,21 @@ def test_a_live_page_says_calmly_that_brokers_are_away_and_goes_on(at_alice, pat
     assert poll_of(page) is not None
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"partition": "9"}, "Partition: The topic has no partition 9"),
+        ({"partition": "first"}, "Partition: Enter a whole number."),
+        ({"key": "0", "key_as": "hex"}, "Key is: This is no hex"),
+    ],
+)
+def test_a_live_page_says_what_its_form_refuses_and_asks_no_more(at_alice, path, orders, asked, said):
+    page = at_alice.get(f"{path}/tail", data=asked)
+    assert page.status_code == 200  # what has another status is not put into the page
+    assert said in text_of(page)
+    assert poll_of(page) is None
+
+
 def test_brokers_that_are_away_are_a_calm_sentence(at_alice, path, orders, admin):
     orders(0, b"x")
     admin.away = True
@@ -482,8 +565,9 @@ def test_a_viewer_sees_sizes_and_no_content(at_viewer, path, orders):
 
 
 def test_only_owners_see_the_way_to_delete_records(at_alice, at_bob, path, orders):
-    assert "Delete records" in text_of(at_alice.get(path))
-    assert "Delete records" not in text_of(at_bob.get(path))
+    for page in (path, path.removesuffix("/messages")):
+        assert "Delete records" in text_of(at_alice.get(page))
+        assert "Delete records" not in text_of(at_bob.get(page))
 
 
 # --- writing and deleting ---------------------------------------------------------------------------------------------
@@ -560,7 +644,7 @@ def test_before_records_of_several_partitions_go_it_is_said_which_groups_would_l
         orders(n % 3, b"x")
     admin.groups.found[f"{instance.id.removeprefix('ins-')}.billing"] = FakeGroup({(physical, 0): 1, (physical, 2): 3})
     admin.groups.found[f"{instance.id.removeprefix('ins-')}.finished"] = FakeGroup({(physical, 0): 3})
-    deletion, form = path.replace("messages", "delete-records"), {"partitions": "0, 2", "before": "-1"}
+    deletion, form = path.replace("messages", "delete-records"), {"partitions": "0, 2", "everything": "on"}
     text = text_of(at_alice.post(deletion, form | {"preview": "1"}))
     assert "3 records of partition 0 would be deleted" in text
     assert "3 records of partition 2 would be deleted" in text
@@ -572,6 +656,35 @@ def test_before_records_of_several_partitions_go_it_is_said_which_groups_would_l
     answer = at_alice.post(deletion, form | {"confirmation": "orders"})
     assert "6 records of 2 partitions were deleted." in text_of(at_alice.client.get(answer.headers["Location"]))
     assert "would be deleted" not in text_of(at_alice.post(deletion, form | {"preview": "1"}))
+
+
+def test_each_partition_may_have_an_offset_of_its_own(at_alice, path, orders):
+    for n in range(9):
+        orders(n % 3, b"x")
+    deletion = path.replace("messages", "delete-records")
+    form = {"partitions": "0", "before": "2", "own": "1: 1\n\n2: all", "confirmation": "orders"}
+    assert "2 records of partition 0 would be deleted" in text_of(at_alice.post(deletion, form | {"preview": "1"}))
+    page = at_alice.client.get(at_alice.post(deletion, form).headers["Location"])
+    assert "6 records of 3 partitions were deleted." in text_of(page)
+    assert sorted(offsets(page)) == [(0, 2), (1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "said"),
+    [
+        ({}, "partitions", "Name at least one."),
+        ({"partitions": "0"}, "before", "Say an offset, or tick"),
+        ({"partitions": "0", "before": "-1"}, "before", "greater than or equal to 0"),
+        ({"partitions": "0", "before": "1", "everything": "on"}, "before", "Leave this empty, or untick"),
+        ({"partitions": "0-2", "before": "1", "own": "2: 1"}, "own", "Partition 2 is named twice."),
+        ({"own": "2: 1\n2: all"}, "own", "Partition 2 is named twice."),
+        ({"own": "2: -1"}, "own", "is no partition: offset."),
+    ],
+)
+def test_what_is_not_said_of_a_deletion_is_asked_for_beside_its_field(at_alice, path, orders, form, field, said):
+    page = at_alice.post(path.replace("messages", "delete-records"), form | {"preview": "1"})
+    assert page.status_code == 422
+    assert said in problem_beside(page, field)
 
 
 def test_a_partition_that_is_not_there_is_said_beside_its_field(at_alice, path, orders):

@@ -23,6 +23,23 @@ EVERYTHING = Filter()
 TEXT = Filter(text=b"x")
 
 
+class Bounded:
+    """A schema that makes \"<x>\" of x, and room for so many messages."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def has_room_for(self, _message: Message) -> bool:
+        return self.room > 0
+
+    def key(self, _message: Message) -> str:
+        return ""
+
+    def value(self, message: Message) -> str:
+        self.room -= 1
+        return f"<{(message.value or b'').decode()}>"
+
+
 class Logs:
     """Partitions as lists: None is an offset where nothing is."""
 
@@ -52,8 +69,8 @@ def never() -> float:
     return 0.0
 
 
-def look(logs, start, *, wanted=EVERYTHING, limit=20, messages=5_000, size=2**23, clock=never) -> Looked:
-    found = Look(start, logs.spans, wanted, limit, Room(messages, size, 1.0, clock)).through(logs)
+def look(logs, start, *, wanted=EVERYTHING, limit=20, messages=5_000, size=2**23, clock=never, reading=None) -> Looked:
+    found = Look(start, logs.spans, wanted, limit, Room(messages, size, 1.0, clock), reading).through(logs)
     assert len(found.messages) <= limit
     return found
 
@@ -104,6 +121,36 @@ def test_over_pages_each_message_is_shown_once(logs, direction, wanted, limit, m
     for partition in logs.spans:
         own = [offset for at, offset in shown if at == partition]
         assert own == sorted(own, reverse=direction is Direction.OLDER)
+
+
+@given(logs(), st.sampled_from(Direction), st.integers(1, 7), st.integers(1, 9))
+def test_what_schemas_make_of_messages_is_sought_too_and_a_look_ends_where_there_is_no_room_to_make_more(
+    logs, direction, limit, room
+):
+    position, shown, pages = logs.position(direction), [], 0
+    while True:
+        found = look(logs, position, wanted=Filter(text=b"<x>"), limit=limit, reading=Bounded(room))
+        shown += offsets_of(found)
+        pages += 1
+        assert pages <= 200, "it does not come to an end"
+        if found.is_over:
+            break
+        assert found.position != position, "it does not get on"
+        position = found.position
+    assert sorted(shown) == sorted((m.partition, m.offset) for m in logs.messages if m.value == b"x")
+
+
+def test_what_its_bytes_already_say_is_not_read_by_a_schema():
+    reading = Bounded(1)
+    found = look(Logs(log_of(0, 30)), Position(Direction.NEWER, {0: 0}), wanted=TEXT, limit=30, reading=reading)
+    assert (len(found.messages), reading.room) == (30, 1)
+
+
+def test_a_part_of_a_key_and_a_text_have_both_to_be_there():
+    wanted = Filter(text=b"x", key_part=b"ke")
+    keys = {b"key": True, b"the key": True, b"k": False, None: False}
+    assert {key: wanted.takes(Message(0, 0, None, key, b"axb")) for key in keys} == keys
+    assert not wanted.takes(Message(0, 0, None, b"key", b"y"))
 
 
 @given(logs(), st.integers(1, 7))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from controlplane.core.errors import ClusterUnavailable, Invalid, LimitReached
 from controlplane.core.models import AuditEntry
-from controlplane.messages import selectors
+from controlplane.messages import by_schema, selectors
+from controlplane.schemas import values as values_of_schemas
 from quota.contracts.namespace import AUDIT_TOPIC
 from tests.controlplane.test_instances_api import problem
 
@@ -54,6 +58,66 @@ def test_a_message_is_told_with_all_that_it_has(alice, address, orders):
         }
     ]
     assert (body["next"], body["masked"]) == (None, False)
+
+
+# --- as a file --------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_a_file_whose_link_leads_to_the_next_one(alice, address, orders):
+    for n in range(3):
+        orders(0, b"value\n%d" % n, key=b"\xff")
+    first = ok(alice.api.get(address, {"file": "jsonl", "limit": "2", "start": "oldest"}))
+    rows = [json.loads(line) for line in first.content.decode().splitlines()]
+    assert [(row["value"], row["key"], row["key_encoding"]) for row in rows] == [
+        ("value\n0", "/w==", "base64"),
+        ("value\n1", "/w==", "base64"),
+    ]
+    assert (first["Message-Count"], first["Content-Type"]) == ("2", "application/x-ndjson; charset=utf-8")
+    following = first["Link"].removeprefix("<").removesuffix('>; rel="next"')
+    assert parse_qs(urlsplit(following).query)["limit"] == ["2"]
+    last = ok(alice.api.get(following.replace("jsonl", "csv")))
+    (row,) = csv.DictReader(io.StringIO(last.content.decode(), newline=""))
+    assert (row["offset"], row["value"]) == ("2", "value\n2")
+    assert "Link" not in last
+
+
+def test_nothing_in_a_file_is_cut(alice, address, orders):
+    for _ in range(3):
+        orders(0, b"x" * 600_000)
+    assert ok(alice.api.get(address)).json()["items"][0]["cut"] is True
+    rows = ok(alice.api.get(address, {"file": "jsonl"})).content.decode().splitlines()
+    assert [(len(row["value"]), row["cut"]) for row in map(json.loads, rows)] == [(600_000, False)] * 3
+
+
+def test_a_viewers_file_has_nothing_of_what_stands_in_messages(viewer, address, orders):
+    orders(0, b"a secret", key=b"of whom", headers=(("which", b"kind"),))
+    for form in ("jsonl", "csv"):
+        text = ok(viewer.api.get(address, {"file": form})).content.decode()
+        assert "masked" in text
+        assert not any(word in text for word in ("secret", "whom", "which", "kind"))
+
+
+def test_a_part_of_a_key_is_sought(alice, address, orders):
+    for key in (b"order-1", b"order-2", None, b"bill-1"):
+        orders(0, b"x", key=key)
+    assert places(alice.api.get(address, {"key_contains": "order", "start": "oldest"})) == [(0, 0), (0, 1)]
+    assert places(alice.api.get(address, {"key_contains": "-1", "contains": "y"})) == []
+
+
+def test_a_search_that_schemas_have_no_more_room_for_ends_there_and_goes_on(alice, address, orders, monkeypatch):
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
+    where = address.replace("messages", "schemas/value")
+    ok(alice.api.put(where, {"format": "avro", "definition": json.dumps(schema)}, format="json"))
+    monkeypatch.setattr(by_schema, "Allowance", lambda: values_of_schemas.Allowance(bytes_left=20))
+    for n in range(20):
+        orders(0, b"\x04o%d" % (n % 2))
+    query, found, pages = {"contains": '"o1"', "partition": "0"}, [], 0
+    while query is not None:
+        page = ok(alice.api.get(address, query)).json()
+        found += [item["offset"] for item in page["items"]]
+        query, pages = page["next"] and {**query, "cursor": page["next"]}, pages + 1
+    assert found == list(range(19, 0, -2))
+    assert pages > 3
 
 
 def test_a_value_that_is_null_is_something_else_than_an_empty_one(alice, address, orders):
