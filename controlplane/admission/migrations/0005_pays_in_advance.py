@@ -1,0 +1,19 @@
+"""Whether who asked for a scheduled change may pay in advance. Those that wait were asked for before it was written down: they are
+made as ever."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('admission', '0004_changes_in_windows'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='scheduledchange',
+            name='pays_in_advance',
+            field=models.BooleanField(db_default=True, default=True),
+        ),
+    ]
