@@ -53,6 +53,8 @@ LOOK_WORDS = SCOPE_WORDS | {
     "members": "who belongs to the organisation",
 }
 """The same, of a role that looks."""
+CHANGE_WORDS = SCOPE_WORDS | {"messages_delete": "delete tables of deleted loads (owners alone delete records)"}
+"""The same, of a role that changes."""
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
 
 
@@ -325,7 +327,7 @@ class CustomRoleForm(ConsoleForm):
     )
     changes = forms.MultipleChoiceField(
         label="What it may change",
-        choices=[(scope, SCOPE_WORDS[scope]) for scope in CHANGING],
+        choices=[(scope, CHANGE_WORDS[scope]) for scope in CHANGING],
         required=False,
         help_text="Each includes those set in below it, and looking. "
         "What owners decide stays theirs: members, budgets, the price plan.",
