@@ -353,7 +353,7 @@ def scope_of(text: str) -> str | None:
 
 def part_of(text: str, scope: str | None, *, deletes: bool) -> str | None:
     """What a change at an address of a scope takes: the part where the scope has some, else the scope itself."""
-    if scope not in PARTS:
+    if scope is None or scope not in PARTS:
         return scope
     found = next((part for beginning, part in PART_BY_ADDRESS if _begins(text, beginning)), _MOST[scope])
     return _PART_AT.get((text, deletes), found)

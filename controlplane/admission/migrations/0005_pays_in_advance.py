@@ -1,5 +1,4 @@
-"""Whether who asked for a scheduled change may pay in advance. Those that wait were asked for before it was written down: they are
-made as ever."""
+"""Whether who asked for a scheduled change may pay in advance. Those that wait are made as ever."""
 
 from django.db import migrations, models
 
