@@ -199,6 +199,7 @@ SPECTACULAR_SETTINGS = {
         "RoleEnum": "controlplane.tenants.models.Role",
         "RoleScopeLookEnum": "controlplane.accounts.custom_roles.LOOK_CHOICES",
         "RoleScopeChangeEnum": "controlplane.accounts.custom_roles.CHANGE_CHOICES",
+        "RoleScopePartEnum": "controlplane.accounts.custom_roles.PART_CHOICES",
         "OrganisationStateEnum": "controlplane.organisations.serializers.STATE_CHOICES",
         "OrganisationObstacleEnum": "controlplane.organisations.serializers.OBSTACLE_CHOICES",
         "ServiceAccountRoleEnum": "controlplane.accounts.service_accounts.ROLE_CHOICES",

@@ -12,13 +12,19 @@ address            50        trying one password on many accounts; an office beh
 account, browser   10        in place of all three, in a browser in which somebody has signed in before (`browser`)
 ================== ========= ===============================================================================================
 
+Where no mail is sent, nobody can be mailed a link that lets a new browser try. There 20 of an account refuse nobody. From then on
+each network waits after its own tries at the account: 1, 2, 4, … s, 30 s at most (`_slow`), and has 60 of them a day; of IPv6 it
+is a /48 then, of which a site has one and a stranger seldom many. Nobody's tries make somebody elsewhere wait for longer than
+that. Guesses at an account are so many a day as there are networks, 60 times; no count over all networks could be smaller
+without keeping the person out who comes from a new one.
+
 An attempt is counted before the password is looked at, so that parallel ones cannot slip through, and taken back when it
 was right. Over the limit nothing is looked at, not even the right password: the answer tells nothing. Accounts that do not
 exist are counted like others. Whoever is signed in, and every API key, goes on working while an account waits. What is refused
 for one count is not counted by those below it.
 
 Nobody keeps somebody else out by it: a browser that is known has counts of its own; one that is new becomes known by a link
-that is mailed to the person (identity/browsers.py); and a passkey signs in beside all of it.
+that is mailed to the person (identity/browsers.py), or waits some seconds; and a passkey signs in beside all of it.
 
 Windows follow the clock, so the time to wait is known. Where the cache does not answer, each process counts for itself
 (`core/counts_here.py`), by the same windows and limits: whoever can make it slow guesses a few times as often, and no more.
@@ -38,6 +44,7 @@ from controlplane.core import caching, kept
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.counts_here import CountsHere
 from controlplane.core.errors import TooManyAttempts
+from controlplane.mail import outbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +63,11 @@ HERE = CountsHere()
 """Of this process: what is counted while the cache is away."""
 SITES_PREFIX = 64
 """Of IPv6: a customer with one address has its whole network."""
+SLOWED_PREFIX = 48
+"""The same while an account is tried from many places: what a site is given."""
+LONGEST_WAIT_S = 30
+MOST_SLOWED_A_DAY = 60
+"""Tries of a network at an account while that is tried from many places."""
 
 
 def attempt_begin(
@@ -63,10 +75,40 @@ def attempt_begin(
 ) -> None:
     """Count an attempt; `browser` names one that is known for this account. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
-    for kind, key in _keys(what, email, address, browser, now_s).items():
+    keys = _keys(what, email, address, browser, now_s)
+    for kind, key in keys.items():
         if _counted(key, now_s) > MOST[kind]:
+            if kind == "everywhere" and not outbox.is_on():
+                _slow(keys, email, address, now_s)
+                continue
             LOG.warning("%s refused: too many attempts, counted by %s", what, kind)
             raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
+
+
+def _slow(keys: Mapping[str, str], email: str, address: str, now_s: int) -> None:
+    """Let a try at an account that is tried from many places be looked at, or have it wait. Raises TooManyAttempts.
+
+    What has to wait is taken back: whoever comes too early uses up nothing. Of parallel ones several may be looked at, within the
+    limits that are counted.
+    """
+    name = _slowed_name(email, address)
+    waits = _key(SIGN_IN, "wait", name, now_s, DAY_S)
+    tries, until_s = kept.kept(waits, LOG, "nobody waits between tries") or (0, 0)
+    if now_s < until_s:
+        for key in keys.values():
+            _taken_back(key)
+        LOG.warning("%s has to wait: an account is tried from many places", SIGN_IN)
+        left_s = until_s - now_s
+        raise TooManyAttempts(left_s, f"others are trying this account: try again in {left_s} s")
+    if _counted(_key(SIGN_IN, "slowed", name, now_s, DAY_S), now_s, DAY_S) > MOST_SLOWED_A_DAY:
+        LOG.warning("%s refused: too many in a day of a network at an account that is tried from many places", SIGN_IN)
+        raise TooManyAttempts(DAY_S - now_s % DAY_S)
+    wait_s = min(2**tries, LONGEST_WAIT_S)
+    kept.keep(waits, (min(tries + 1, MOST_SLOWED_A_DAY), now_s + wait_s), WINDOW_S, LOG, "nobody waits between tries")
+
+
+def _slowed_name(email: str, address: str) -> str:
+    return f"{email.strip().lower()} {_network(address, SLOWED_PREFIX)}"
 
 
 def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -90,12 +132,15 @@ def attempt_succeeded(
     `keeps_wrong`: the account has not used this attempt either, and those before it count on. It is for a password beside which
     codes are counted: whoever knows it and guesses at the codes would begin anew with it as often as they like.
     """
-    keys = _keys(what, email, address, browser, int(clock.now().timestamp()))
+    now_s = int(clock.now().timestamp())
+    keys = _keys(what, email, address, browser, now_s)
     if keeps_wrong:
         for key in keys.values():
             _taken_back(key)
         return
     anew = [key for kind, key in keys.items() if kind != "address"]
+    if "everywhere" in keys:
+        anew.append(_key(SIGN_IN, "wait", _slowed_name(email, address), now_s, DAY_S))
     HERE.forget(anew)  # of a moment at which the cache was away
     with suppress(*kept.AWAY):
         cache.delete_many(anew)
@@ -141,13 +186,13 @@ def _key(what: str, kind: str, name: str, now_s: int, window_s: int = WINDOW_S) 
     return f"{what}:{kind}:{now_s // window_s}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:32]}"
 
 
-def _network(address: str) -> str:
+def _network(address: str, prefix: int = SITES_PREFIX) -> str:
     try:
         found = ip_address(address)
     except ValueError:
         return address
     if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
-        return str(int(found) >> (128 - SITES_PREFIX))
+        return str(int(found) >> (128 - prefix))
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 

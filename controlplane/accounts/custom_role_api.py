@@ -29,7 +29,11 @@ PARAMETERS = [
     sorting.parameter(SORTED, "created_at"),
     *pagination.PARAMETERS,
 ]
-SCOPES_HELP = "scopes of API keys, each to look or to change; of read, billing, audit and members a role may look alone"
+SCOPES_HELP = (
+    "scopes of API keys, each to look or to change; of read, billing, audit and members a role may look alone. "
+    "instances, topics and messages can be changed as a whole or in parts, such as groups or topics_delete; "
+    "a part includes looking at the whole"
+)
 INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
 
 
@@ -41,6 +45,10 @@ def _change() -> serializers.ChoiceField:
     return serializers.ChoiceField(choices=custom_roles.CHANGE_CHOICES, required=False)
 
 
+def _part() -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=custom_roles.PART_CHOICES, required=False)
+
+
 class CustomRoleScopesSerializer(StrictSerializer):
     """Of each scope whether it may be looked at, or changed as well; one that is left out is closed."""
 
@@ -48,8 +56,17 @@ class CustomRoleScopesSerializer(StrictSerializer):
 
     read = _look()
     instances = _change()
+    instances_create = _part()
+    instances_change = _part()
+    instances_delete = _part()
     topics = _change()
+    topics_change = _part()
+    topics_delete = _part()
+    groups = _part()
     messages = _change()
+    messages_send = _part()
+    messages_delete = _part()
+    messages_load = _part()
     access = _change()
     alarms = _change()
     billing = _look()

@@ -3,6 +3,8 @@
 What a role opens is asked of `scopes.Limits` at every request, by REST and in the console alike, so that another role, or another
 set of scopes, holds from the next request on. It never opens what owners decide: members, others' keys, service accounts, roles,
 budgets, the price plan.
+
+Of a scope that has parts (`scopes.PARTS`) a role may change some alone; it looks at the scope as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from django.db.models import ProtectedError
 from controlplane.accounts import services
 from controlplane.accounts.models import ServiceAccount
 from controlplane.accounts.owned import owned_audit, owned_save
-from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES
+from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES, WHOLE_OF
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, FieldProblem, Invalid, LimitReached, NotFound
@@ -42,6 +44,7 @@ MOST_INSTANCES = 500
 LONGEST_DESCRIPTION = 512
 LOOK_CHOICES = [(LOOK, LOOK)]
 CHANGE_CHOICES = [(LOOK, LOOK), (CHANGE, CHANGE)]
+PART_CHOICES = [(CHANGE, CHANGE)]
 _INSTANCE_ID = re.compile(r"ins-[a-z0-9]{8}")
 
 
@@ -217,6 +220,8 @@ def _problem(scope: str, kind: str) -> str | None:
         return f"is no scope: there are {', '.join(SCOPES)}"
     if kind not in (LOOK, CHANGE):
         return f"must be {LOOK} or {CHANGE}"
+    if kind == LOOK and scope in WHOLE_OF:
+        return f"must be {CHANGE}: to look at it, take {WHOLE_OF[scope]}"
     if kind == CHANGE and scope not in CHANGING:
         return f"must be {LOOK}: what else it opens is for owners to decide"
     return None

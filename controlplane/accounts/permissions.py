@@ -119,7 +119,7 @@ class RolePermission(BasePermission):
         caller.admit(changes=changes)
         if not caller.limits.sees_sums:
             without_sums()
-        caller.limits.admit(*_place_of(request), changes=changes)
+        caller.limits.admit(*_place_of(request), changes=changes, deletes=request.method == "DELETE")
         if changes and not caller.may_change:
             raise Forbidden("viewers may look, but not change anything")
         if request.method not in SAFE_METHODS:

@@ -19,7 +19,25 @@ members    who belongs to the organisation: members, their roles, invitations. I
            has whatever an owner has
 ========== ===================================================================================================
 
-A scope includes looking at what it changes. One table says to which scope an address of REST belongs; what is in none of its
+Three of them are made of parts, for whoever is to change some of it and not all (`PARTS`). The whole is all of its parts, so that
+what was given as `topics` goes on meaning everything about topics:
+
+================== ===========================================================================================
+part               what a key with it does
+================== ===========================================================================================
+instances_create   makes instances
+instances_change   changes them: sizes, configuration, throttle rules, scheduled changes; takes a deletion back
+instances_delete   deletes instances
+topics_change      makes and changes topics, and ends transactions. A shorter retention deletes records, too
+topics_delete      deletes topics
+groups             consumer groups: moves their offsets, makes and deletes them, removes members
+messages_send      sends messages, and says how they are written (schemas)
+messages_delete    deletes records, and tables of loads that have been deleted
+messages_load      loads topics into a lake, and stops and deletes loads
+================== ===========================================================================================
+
+A scope, or a part, includes looking at what the whole is about. One table says to which scope an address of REST belongs, and
+another to which part of it a change there (`part_of`); what is in none of its
 lines (keys themselves, single sign-on, what operators of the service do) asks for a key without limits, so that an endpoint
 that somebody forgets here is closed. A key that makes keys would make one that may do more than itself; for the same reason one
 that is bound to addresses or to a time makes, rotates and revokes none, brings nobody in, does not say who signs people in, and
@@ -48,7 +66,19 @@ if TYPE_CHECKING:
 
 READ, INSTANCES, TOPICS, MESSAGES = "read", "instances", "topics", "messages"
 ACCESS, ALARMS, BILLING, AUDIT, MEMBERS = "access", "alarms", "billing", "audit", "members"
-SCOPES = (READ, INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS, BILLING, AUDIT, MEMBERS)
+INSTANCES_CREATE, INSTANCES_CHANGE, INSTANCES_DELETE = "instances_create", "instances_change", "instances_delete"
+TOPICS_CHANGE, TOPICS_DELETE, GROUPS = "topics_change", "topics_delete", "groups"
+MESSAGES_SEND, MESSAGES_DELETE, MESSAGES_LOAD = "messages_send", "messages_delete", "messages_load"
+PARTS: Mapping[str, tuple[str, ...]] = {
+    INSTANCES: (INSTANCES_CREATE, INSTANCES_CHANGE, INSTANCES_DELETE),
+    TOPICS: (TOPICS_CHANGE, TOPICS_DELETE, GROUPS),
+    MESSAGES: (MESSAGES_SEND, MESSAGES_DELETE, MESSAGES_LOAD),
+}
+"""Of the scopes that can be had in parts. All of its parts are the whole."""
+WHOLE_OF: Mapping[str, str] = {part: whole for whole, parts in PARTS.items() for part in parts}
+_WHOLES = (READ, INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS, BILLING, AUDIT, MEMBERS)
+SCOPES = tuple(scope for whole in _WHOLES for scope in (whole, *PARTS.get(whole, ())))
+"""All, in the order in which they are shown: each whole before its parts."""
 NOT_BY_READING = frozenset({MESSAGES, BILLING, AUDIT, MEMBERS})
 """To look at these takes their own scope."""
 ANY = "any"
@@ -116,11 +146,26 @@ BY_ADDRESS = (
     ("instances", INSTANCES),
 )
 """Beginnings of addresses as controlplane/urls.py writes them: the first that fits decides."""
+PART_BY_ADDRESS = (
+    (f"{_INSTANCE}/groups", GROUPS),
+    (f"{_TOPIC}/delete-records", MESSAGES_DELETE),
+    (f"{_INSTANCE}/lake-tables", MESSAGES_DELETE),
+    (f"{_INSTANCE}/lake-loads", MESSAGES_LOAD),
+)
+"""Beginnings of addresses whose changes are another part than their scope's most (`_MOST`)."""
+_PART_AT = {
+    ("instances", False): INSTANCES_CREATE,
+    (_INSTANCE, True): INSTANCES_DELETE,
+    (f"{_INSTANCE}/destroy", False): INSTANCES_DELETE,
+    (_TOPIC, True): TOPICS_DELETE,
+}
+"""The same of these addresses alone, by whether the method is DELETE."""
+_MOST = {INSTANCES: INSTANCES_CHANGE, TOPICS: TOPICS_CHANGE, MESSAGES: MESSAGES_SEND}
 BESIDE = ((f"{_INSTANCE}/cost/topics", TOPICS), (f"{_INSTANCE}/cost/users", ACCESS))
 """What these take as well, since they name what that scope is about."""
 LOOK, CHANGE = "look", "change"
-CHANGING = (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS)
-"""Scopes that a role may change. What the others change (members, budgets, the price plan) is for owners to decide."""
+CHANGING = tuple(each for each in SCOPES if WHOLE_OF.get(each, each) in (INSTANCES, TOPICS, MESSAGES, ACCESS, ALARMS))
+"""Scopes that a role may change, and parts of them. What the others change (members, budgets, the price plan) owners decide."""
 OF_ONESELF = ("api-keys", "access-keys/<id:access_key_id>", "sso")
 """What a person with a role of the organisation's own does for themselves, whatever it is made of: their own keys, ending access
 keys that they made before they had it, and connecting their own account of single sign-on. What else stands at these addresses is
@@ -157,8 +202,10 @@ class Limits:
         return self.scopes is None and self.instances is None and not self.is_role
 
     def has(self, scope: str) -> bool:
-        """Whether it may change what the scope is about."""
-        return self.scopes is None or scope in self.scopes
+        """Whether it may change all that the scope, or the part of one, is about."""
+        if self.scopes is None or scope in self.scopes or WHOLE_OF.get(scope) in self.scopes:
+            return True
+        return scope in PARTS and self.scopes.issuperset(PARTS[scope])
 
     def covers(self, scope: str, *, changes: bool) -> bool:
         """Whether it may change, or look at, what the scope is about."""
@@ -168,6 +215,9 @@ class Limits:
             return True
         if changes:
             return False
+        scope = WHOLE_OF.get(scope, scope)  # parts are looked at together
+        if any(self.has(part) for part in PARTS.get(scope, ())):
+            return True
         may_read = self.has(READ) or READ in self.looks
         return scope in self.looks or (scope not in NOT_BY_READING and may_read)
 
@@ -178,8 +228,11 @@ class Limits:
             return self.finds
         return self.scopes is None or bool((self.scopes | self.looks) - {MEMBERS})
 
-    def admit(self, route: str, ids: Mapping[str, object], *, changes: bool) -> None:
-        """Whether it may make this call: `route` as urls.py has it, `ids` from the address. Raises Forbidden, NotFound."""
+    def admit(self, route: str, ids: Mapping[str, object], *, changes: bool, deletes: bool = False) -> None:
+        """Whether it may make this call: `route` as urls.py has it, `ids` from the address; `deletes`: a change by DELETE.
+
+        Raises Forbidden, NotFound.
+        """
         text = route.removeprefix(PREFIX)
         if changes and (text in NOT_WHEN_BOUND_EITHER or any(_begins(text, each) for each in NOT_WHEN_BOUND)):
             if not self.is_of_person:
@@ -191,7 +244,7 @@ class Limits:
         if self.is_role and self.is_whole_key and any(_begins(text, each) for each in OF_ONESELF):
             return
         scope = None if any(_begins(text, each) for each in self.closed) else scope_of(text)
-        self._admit_scope(scope, changes=changes)
+        self._admit_scope(part_of(text, scope, deletes=deletes) if changes else scope, changes=changes)
         for beginning, beside in BESIDE:
             if not changes and _begins(text, beginning):  # they are looked at alone
                 self._admit_scope(beside, changes=False)
@@ -207,6 +260,8 @@ class Limits:
         if self.covers(scope, changes=changes):
             return
         needed = READ if scope == NAMES or not (changes or scope in NOT_BY_READING) else scope
+        if needed in WHOLE_OF:
+            needed = f"{needed} or {WHOLE_OF[needed]}"
         if self.is_role and self.is_whole_key:
             raise Forbidden(f"your role does not include this: it needs the scope {needed}", code="not_in_role")
         raise Forbidden(f"this API key may not do that: it needs the scope {needed}", code="scope_needed")
@@ -255,7 +310,7 @@ NO_LIMITS = Limits()
 
 
 def of_role(scopes: Mapping[str, str], instances: Collection[str] | None) -> Limits:
-    """What a role of an organisation's own is made of: `scopes` with "look" or "change" of each."""
+    """What a role of an organisation's own is made of: `scopes` with "look" or "change" of each, of a part "change" alone."""
     return Limits(
         scopes=frozenset(scope for scope, kind in scopes.items() if kind == CHANGE and scope in CHANGING),
         looks=frozenset(scopes),
@@ -294,6 +349,14 @@ def both(key: Limits, role: Limits) -> Limits:
 def scope_of(text: str) -> str | None:
     """The scope of an address, without the prefix; None: a key with scopes never comes there."""
     return next((scope for beginning, scope in BY_ADDRESS if _begins(text, beginning)), None)
+
+
+def part_of(text: str, scope: str | None, *, deletes: bool) -> str | None:
+    """What a change at an address of a scope takes: the part where the scope has some, else the scope itself."""
+    if scope is None or scope not in PARTS:
+        return scope
+    found = next((part for beginning, part in PART_BY_ADDRESS if _begins(text, beginning)), _MOST[scope])
+    return _PART_AT.get((text, deletes), found)
 
 
 def _begins(text: str, beginning: str) -> bool:

@@ -95,6 +95,11 @@ class Caller:
             return self.limits.covers(self.page, changes=True)
         return True
 
+    def may_do(self, scope: str) -> bool:
+        """Whether they may change all that a scope, or the part of one, is about, wherever they are."""
+        is_viewer = self.role == Role.VIEWER and self.custom_role is None
+        return not is_viewer and self.limits.has(scope)
+
     def may_change_in(self, scope: str) -> bool:
         """The same, where the key has the scope."""
         return self.may_change and self.limits.has(scope)

@@ -11,7 +11,10 @@ from controlplane.accounts.scopes import SCOPES
 from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.tenants.models import Role
 
-SCOPES_HELP = "what it may do within the role of its owner, by kind of action; null or left out: all that its owner may"
+SCOPES_HELP = (
+    "what it may do within the role of its owner, by kind of action; null or left out: all that its owner may. "
+    "instances, topics and messages include the parts that are called after them, and topics includes groups"
+)
 INSTANCES_HELP = "ids of the instances that it is for; null or left out: all, those to come too"
 ADDRESSES_HELP = "CIDR blocks that it may be used from; null or left out: from anywhere"
 

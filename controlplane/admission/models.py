@@ -69,6 +69,7 @@ class ScheduledChange(models.Model):
     accept_full_storage = models.BooleanField(default=False)
     confirm_price = models.BooleanField(default=False)
     at = models.DateTimeField()
+    pays_in_advance = models.BooleanField(default=True, db_default=True)  # whether who asked for it may pay so
     in_window = models.BooleanField(default=False)  # only while the maintenance window is open, from `at` on
     state = models.CharField(max_length=16, choices=ScheduledState, default=ScheduledState.WAITING)
     operation_id = models.CharField(max_length=32, blank=True, default="")  # once it is begun

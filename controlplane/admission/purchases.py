@@ -18,7 +18,7 @@ from controlplane.admission.services import admit
 from controlplane.billing.pricing.prepaid import EXPIRE
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import ClusterFull
+from controlplane.core.errors import ClusterFull, Forbidden
 from controlplane.instances import services
 from controlplane.instances.selectors import instance_get
 
@@ -87,6 +87,16 @@ def _bought(
             clock=clock,
         )
     return instance, operation
+
+
+def may_pay(admit_paying: Callable[[], None] | None) -> bool:
+    """Whether who asks for a change pays in advance: what is kept of them where it is made later. As of `instance_change`."""
+    try:
+        if admit_paying is not None:
+            admit_paying()
+    except Forbidden:
+        return False
+    return True
 
 
 @transaction.atomic

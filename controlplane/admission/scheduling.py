@@ -2,6 +2,7 @@
 
 What is wanted is judged twice by the rules of the change itself: when it is scheduled, by a dry run, so that nobody waits for
 what could not be done anyway; and at its time, when the instance, the room of its cluster, the caps and the price may be others.
+Where it would be charged in advance by then, it is refused if who asked for it does not pay so.
 
 ::
 
@@ -34,7 +35,7 @@ from controlplane.admission.models import ScheduledChange, ScheduledState
 from controlplane.admission.rules import BANDWIDTH, PARTITIONS, SIZES, STORAGE
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, SluiceError
+from controlplane.core.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, SluiceError
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances import letters, windows
 from controlplane.instances.models import InstanceState
@@ -111,7 +112,8 @@ def change_schedule(
     """Have sizes changed at a moment to come. Asked for the same again while it waits, it answers that.
 
     `in_window`: where the maintenance window is shut when it could be made, it is made when that opens next.
-    `admit_paying` as of purchases.instance_change. Raises Invalid, NotFound, LimitReached, and what the change itself would
+    `admit_paying` as of purchases.instance_change. Whether they pay in advance is kept, and holds at the time of the change, too:
+    the instance may be paid in advance by then. Raises Invalid, NotFound, LimitReached, and what the change itself would
     raise now.
     """
     words: dict[str, Any] = {"accept_full_storage": accept_full_storage, "confirm_price": confirm_price}
@@ -119,12 +121,13 @@ def change_schedule(
     asked: dict[str, Any] = {"organisation": organisation, "instance_id": instance_id, "actor": actor}
     change_check(**asked, at=at, changes=changes, admit_paying=admit_paying, clock=clock, **words)
     instance = instance_locked(organisation, instance_id)  # its changes are counted by one at a time
+    pays = purchases.may_pay(admit_paying)
     waiting = ScheduledChange.objects.for_organisation(organisation).filter(
         instance=instance, state=ScheduledState.WAITING
     )
     for each in waiting.filter(at=at, in_window=in_window):
         if each.changes == dict(changes):
-            return each
+            return each if each.pays_in_advance or not pays else _taken_over(each, actor, clock)
     if waiting.count() >= MOST_WAITING:
         raise LimitReached(
             f"{MOST_WAITING} changes of {instance_id} are scheduled, and no more may: cancel one",
@@ -138,13 +141,26 @@ def change_schedule(
         changes=dict(changes),
         at=at,
         in_window=in_window,
+        pays_in_advance=pays,
         created_at=clock.now(),
         **words,
     )
     made.save(force_insert=True)
-    detail = {"id": made.id, "at": at.isoformat(), **changes}
-    _on_record(made, actor, "instance.schedule", detail, clock)
+    _schedule_on_record(made, clock)
     return made
+
+
+def _taken_over(change: ScheduledChange, actor: str, clock: Clock) -> ScheduledChange:
+    """Somebody who pays in advance asks for what somebody waits for who does not: it is theirs from now on."""
+    change.actor, change.pays_in_advance = actor, True
+    change.save(update_fields=["actor", "pays_in_advance"])
+    _schedule_on_record(change, clock)
+    return change
+
+
+def _schedule_on_record(change: ScheduledChange, clock: Clock) -> None:
+    detail = {"id": change.id, "at": change.at.isoformat(), **change.changes}
+    _on_record(change, change.actor, "instance.schedule", detail, clock)
 
 
 @transaction.atomic
@@ -247,6 +263,7 @@ def _carry_out(change_id: str, clock: Clock) -> bool:
                 changes=change.changes,
                 accept_full_storage=change.accept_full_storage,
                 confirm_price=change.confirm_price,
+                admit_paying=None if change.pays_in_advance else _refuse_paying,
                 clock=clock,
             )
     except SluiceError as error:
@@ -255,6 +272,15 @@ def _carry_out(change_id: str, clock: Clock) -> bool:
     change.operation_id, change.problem = operation.id, ""
     _end(change, ScheduledState.BEGUN, clock)
     return True
+
+
+def _refuse_paying() -> None:
+    """Of an instance that is paid in advance since: larger, it is charged for at once. Raises Forbidden."""
+    raise Forbidden(
+        "the instance is paid in advance now, and who has scheduled the change does not pay in advance: "
+        "an owner or a member has to ask for it",
+        code="not_in_role",
+    )
 
 
 def _put_off(change: ScheduledChange, clock: Clock) -> bool:

@@ -23,7 +23,7 @@ from controlplane.accounts.denials import denial_note
 from controlplane.accounts.selectors import Caller, caller_in
 from controlplane.accounts.standing import member_check
 from controlplane.console.advice import said
-from controlplane.console.places import first_page, rest_of, scope_of_page
+from controlplane.console.places import deletes, first_page, rest_of, scope_of_page
 from controlplane.core.errors import Forbidden, NotFound, SluiceError
 from controlplane.core.origin import current, without_sums
 from controlplane.core.staff_views import view_note
@@ -192,7 +192,7 @@ def _tenant_page(
         if not caller.limits.sees_sums:
             without_sums()
         if not (is_own or is_over):
-            caller.limits.admit(rest_of(route, changes=changes), names, changes=changes)
+            caller.limits.admit(rest_of(route, changes=changes), names, changes=changes, deletes=deletes(route))
         if changes and not may_change(caller):
             raise Forbidden(refusal)
         return view(request, caller, **names)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from controlplane.accounts.scopes import ALARMS, INSTANCES, MESSAGES, TOPICS
+from controlplane.accounts.scopes import (
+    ALARMS,
+    GROUPS,
+    INSTANCES_CHANGE,
+    MESSAGES,
+    MESSAGES_SEND,
+    TOPICS_CHANGE,
+    TOPICS_DELETE,
+)
 from controlplane.console.places import is_open, is_open_within
 from controlplane.console.wording import filled, worded
 from controlplane.core.text import visible
@@ -20,7 +28,6 @@ from controlplane.search.kinds import BY_NAME
 from controlplane.search.matching import Wanted
 from controlplane.search.operators import fleet_search
 from controlplane.search.selectors import search
-from controlplane.tenants.models import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,21 +156,20 @@ class Action:
 
     def is_for(self, caller: Caller) -> bool:
         """Whether the caller may do it."""
-        may_change = caller.custom_role is not None or caller.role != Role.VIEWER
-        return caller.limits.covers(self.scope, changes=self.changes) and (may_change or not self.changes)
+        return caller.may_do(self.scope) if self.changes else caller.limits.covers(self.scope, changes=False)
 
 
 LEAST_LETTERS = 3
 """Of the first word of an action."""
 ACTIONS = (
-    Action("Reset offsets of {name}", "group", "group_reset", TOPICS),
-    Action("Delete group {name}", "group", "group_delete", TOPICS),
+    Action("Reset offsets of {name}", "group", "group_reset", GROUPS),
+    Action("Delete group {name}", "group", "group_delete", GROUPS),
     Action("Messages of {name}", "topic", "topic_messages", MESSAGES, changes=False),
-    Action("Send a message to {name}", "topic", "topic_message_new", MESSAGES),
-    Action("Delete topic {name}", "topic", "topic_delete", TOPICS),
-    Action("New topic in {name}", "instance", "topic_new", TOPICS),
+    Action("Send a message to {name}", "topic", "topic_message_new", MESSAGES_SEND),
+    Action("Delete topic {name}", "topic", "topic_delete", TOPICS_DELETE),
+    Action("New topic in {name}", "instance", "topic_new", TOPICS_CHANGE),
     Action("New alarm in {name}", "instance", "alarm_new", ALARMS),
-    Action("Resize {name}", "instance", "instance_settings", INSTANCES),
+    Action("Resize {name}", "instance", "instance_settings", INSTANCES_CHANGE),
 )
 DOCUMENTATION = (("api_docs", "REST API", "documentation openapi reference"), ("prices", "Prices", "plans cost"))
 """Pages that are no organisation's: name, title, and other words for it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controlplane.accounts.scopes import PREFIX, scope_of
+from controlplane.accounts.scopes import PREFIX, part_of, scope_of
 from controlplane.core.errors import Forbidden
 
 if TYPE_CHECKING:
@@ -52,8 +52,10 @@ STANDS_FOR = (
     ("deletion", "organisations/<id:organisation_id>/deletion"),
 )
 """Beginnings of addresses, without the organisation: the first that fits decides."""
-CHANGES_STAND_FOR = ((f"{_I}/acl-rules", _I), (f"{_I}/audit", _I))
-"""What these pages change is the instance's configuration, which `Limits.admit_config` looks at besides."""
+DELETING = {f"{_I}/delete": _I, f"{_T}/delete": _T}
+"""Pages that do what DELETE at an address does whose POST or PATCH takes another part of the scope."""
+CHANGES_STAND_FOR = ((f"{_I}/acl-rules", _I), (f"{_I}/audit", _I), *DELETING.items())
+"""What the first two change is the instance's configuration, which `Limits.admit_config` looks at besides."""
 FIRST = (
     ("instances", "instances"),
     ("operations", "operations"),
@@ -143,9 +145,15 @@ def rest_of(route: str, *, changes: bool) -> str:
     return PREFIX + text
 
 
+def deletes(route: str) -> bool:
+    """Whether what the page of a tenant changes is what a DELETE does."""
+    return route.removeprefix(ORGANISATION) in DELETING
+
+
 def scope_of_page(route: str) -> str | None:
-    """The scope of what it changes."""
-    return scope_of(rest_of(route, changes=True).removeprefix(PREFIX))
+    """The scope of what it changes, or the part of one."""
+    text = rest_of(route, changes=True).removeprefix(PREFIX)
+    return part_of(text, scope_of(text), deletes=deletes(route))
 
 
 def first_page(limits: Limits) -> str:

@@ -191,9 +191,9 @@ class TooManyAttempts(SluiceError):
 
     http_status, code, title, retriable = 429, "too_many_attempts", "Too many attempts", True
 
-    def __init__(self, retry_after_s: int) -> None:
+    def __init__(self, retry_after_s: int, detail: str = "") -> None:
         minutes = -(-retry_after_s // 60)
-        super().__init__(f"too many attempts: try again in {minutes} minute{'s' if minutes != 1 else ''}")
+        super().__init__(detail or f"too many attempts: try again in {minutes} minute{'s' if minutes != 1 else ''}")
         self.retry_after_s = retry_after_s
 
 

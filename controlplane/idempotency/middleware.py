@@ -74,7 +74,7 @@ def _caller(request: HttpRequest) -> Caller | None:
             return None
         found[0].admit(changes=True)
         place = resolve(request.path_info)
-        found[0].limits.admit(place.route, place.kwargs, changes=True)
+        found[0].limits.admit(place.route, place.kwargs, changes=True, deletes=request.method == "DELETE")
     except (SluiceError, Resolver404):
         return None
     return found[0]

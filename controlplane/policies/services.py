@@ -15,11 +15,12 @@ from django.db import transaction
 
 from controlplane.admission import prepaid
 from controlplane.admission import rules as sizes
+from controlplane.admission.purchases import may_pay
 from controlplane.admission.selectors import counted, plan_counted
 from controlplane.admission.services import price_check
 from controlplane.core import audit, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Forbidden, Invalid
+from controlplane.core.errors import Invalid
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.validation import MOST_STORAGE_GIB
@@ -58,7 +59,7 @@ def policy_set(
     of purchases.instance_change: who pays nothing in advance has no policy buy what is paid so, now or later. Raises NotFound,
     Conflict, Invalid, PriceUnconfirmed, Forbidden.
     """
-    pays = _pays(admit_paying)
+    pays = may_pay(admit_paying)
 
     def is_said(policy: DiskPolicy) -> bool:
         is_same = policy.rule == wanted and policy.confirm_price == confirm_price
@@ -105,16 +106,6 @@ def policy_set(
             policy.save(update_fields=["to_put_back"])
             _put_back(policy, actor, clock)
     return policy
-
-
-def _pays(admit_paying: Callable[[], None] | None) -> bool:
-    """Whether who sets a policy may pay in advance."""
-    try:
-        if admit_paying is not None:
-            admit_paying()
-    except Forbidden:
-        return False
-    return True
 
 
 def check(instance: Instance, wanted: Rule) -> None:

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
 from controlplane.accounts import scopes
 from controlplane.accounts import services as accounts
-from controlplane.accounts.scopes import BESIDE, BY_ADDRESS, CHANGING, NO_LIMITS, SCOPES, Limits, both, of_role
+from controlplane.accounts.scopes import (
+    BESIDE,
+    BY_ADDRESS,
+    CHANGING,
+    NO_LIMITS,
+    SCOPES,
+    WHOLE_OF,
+    Limits,
+    both,
+    of_role,
+)
 from controlplane.console import urls as pages
 from controlplane.console.places import ORGANISATION, rest_of
 from controlplane.core.errors import Forbidden, SluiceError
@@ -47,9 +57,9 @@ def given_to(alice, person, role_id):
     return answer.json()
 
 
-def is_admitted(limits, route, ids, *, changes):
+def is_admitted(limits, route, ids, *, changes, deletes=False):
     try:
-        limits.admit(route, ids, changes=changes)
+        limits.admit(route, ids, changes=changes, deletes=deletes)
     except SluiceError:
         return False
     return True
@@ -59,7 +69,9 @@ def is_admitted(limits, route, ids, *, changes):
 
 INSTANCES = ("ins-aaaaaaaa", "ins-bbbbbbbb")
 SOME = st.none() | st.frozensets(st.sampled_from(INSTANCES), min_size=1)
-KINDS = st.dictionaries(st.sampled_from(SCOPES), st.sampled_from(("look", "change")), min_size=1)
+KINDS = st.dictionaries(st.sampled_from(SCOPES), st.sampled_from(("look", "change")), min_size=1).map(
+    lambda kinds: {scope: "change" if scope in WHOLE_OF else kind for scope, kind in kinds.items()}
+)
 OWN = st.builds(of_role, KINDS, SOME)
 KEYS = st.just(NO_LIMITS) | st.builds(
     Limits,
@@ -68,6 +80,9 @@ KEYS = st.just(NO_LIMITS) | st.builds(
     is_bound=st.booleans(),
 )
 ROUTES = [text for text, _ in (*BY_ADDRESS, *BESIDE)] + [
+    "instances/<id:instance_id>",
+    "instances/<id:instance_id>/destroy",
+    "instances/<id:instance_id>/topics/<str:topic>",
     "api-keys",
     "access-keys",
     "service-accounts",
@@ -81,11 +96,12 @@ ROUTES = [text for text, _ in (*BY_ADDRESS, *BESIDE)] + [
 @given(key=KEYS, role=OWN)
 def test_a_key_of_somebody_with_a_role_does_what_both_allow(key, role):
     together = both(key, role)
-    for text, changes, instance_id in product(ROUTES, (False, True), INSTANCES):
+    acts = ({"changes": False}, {"changes": True}, {"changes": True, "deletes": True})
+    for text, act, instance_id in product(ROUTES, acts, INSTANCES):
         ids = {"instance_id": instance_id} if "instance_id" in text else {}
         route = scopes.PREFIX + text
-        each = [is_admitted(limits, route, ids, changes=changes) for limits in (key, role)]
-        assert is_admitted(together, route, ids, changes=changes) == all(each), (route, ids, changes)
+        each = [is_admitted(limits, route, ids, **act) for limits in (key, role)]
+        assert is_admitted(together, route, ids, **act) == all(each), (route, ids, act)
 
 
 @settings(deadline=None)
@@ -150,6 +166,8 @@ PAIRS = (
     ("instances/{i}/history", False, "get", "instances/{i}/history"),
     ("instances/{i}/topics", False, "get", "instances/{i}/topics"),
     ("instances/{i}/new-topic", True, "post", "instances/{i}/topics"),
+    ("instances/{i}/delete", True, "delete", "instances/{i}?dry_run=true"),
+    ("instances/{i}/topics/orders/delete", True, "delete", "instances/{i}/topics/orders?dry_run=true"),
     ("instances/{i}/group-new", True, "post", "instances/{i}/groups"),
     ("instances/{i}/topics/orders/messages", False, "get", "instances/{i}/topics/orders/messages"),
     ("instances/{i}/topics/orders/messages/new", True, "post", "instances/{i}/topics/orders/messages"),
@@ -184,13 +202,14 @@ PAIRS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_rest_and_the_console_admit_the_same(alice, bob, instance, admin, flow_master, seed):
     """What a role opens is written down once; here both doors are tried. What is sent is empty: who is admitted is told so."""
     assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     source = random.Random(seed)
     wanted = source.sample(SCOPES, source.randint(1, 5))
     kinds = {each: source.choice(("look", "change")) if each in CHANGING else "look" for each in wanted}
+    kinds |= {each: "change" for each in kinds if each in WHOLE_OF}
     only = source.choice((None, [instance.id], ["ins-00000000"]))
     given_to(alice, bob, role_of(alice, scopes=kinds, instances=only))
     key_scopes = source.sample(SCOPES, source.randint(1, 5))
@@ -518,6 +537,7 @@ def test_that_of_another_organisation_is_given_to_nobody(alice, bob, charlie):
         {"scopes": {"members": "change"}},
         {"scopes": {"billing": "change"}},
         {"scopes": {"read": "change"}},
+        {"scopes": {"topics_delete": "look"}},
         {"instances": []},
         {"instances": ["all"]},
         {"name": "a\nb"},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
 
 import pytest
 
 from controlplane.accounts import joining, key_expiry, scopes, services
 from controlplane.accounts.models import ApiKey
-from controlplane.accounts.scopes import BY_ADDRESS, SCOPES, Limits, scope_of
+from controlplane.accounts.scopes import BY_ADDRESS, PARTS, SCOPES, WHOLE_OF, Limits, part_of, scope_of
 from controlplane.cli.commands.key import Scope
 from controlplane.console.forms.accounts import SCOPE_WORDS
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -62,7 +63,9 @@ def test_every_address_of_rest_is_in_the_table_or_is_named_here_as_closed():
     assert closed == expected | {"instances/<id:instance_id>/limits"} | ({"schema"} & addresses)
     beginnings = {beginning for beginning, _ in BY_ADDRESS}
     assert all(any(text == each or text.startswith(f"{each}/") for text in addresses) for each in beginnings)
-    assert {scope for _, scope in BY_ADDRESS if scope} == {*SCOPES, "any", "names"}
+    assert {scope for _, scope in BY_ADDRESS if scope} == {*SCOPES, "any", "names"} - WHOLE_OF.keys()
+    taken = {part_of(text, scope_of(text), deletes=deletes) for text in addresses for deletes in (False, True)}
+    assert WHOLE_OF.keys() <= taken, "a part that opens nothing"
     assert scopes.PREFIX == PREFIX
 
 
@@ -73,13 +76,102 @@ def test_console_and_command_line_offer_the_scopes_that_there_are():
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_scope_changes_what_is_its_own_and_nothing_else(scope):
     limits = Limits(scopes=frozenset({scope}))
-    for text in {text for _, text in endpoints()}:
-        own = scope_of(text) in (scope, "any") and scope_of(text) is not None
-        if own:
-            limits.admit(f"{PREFIX}{text}", {}, changes=True)
+    for text, deletes in product({text for _, text in endpoints()}, (False, True)):
+        whole = scope_of(text)
+        own = whole is not None and scope in (whole, part_of(text, whole, deletes=deletes))
+        if own or whole == "any":
+            limits.admit(f"{PREFIX}{text}", {}, changes=True, deletes=deletes)
             continue
         with pytest.raises(Forbidden):
-            limits.admit(f"{PREFIX}{text}", {}, changes=True)
+            limits.admit(f"{PREFIX}{text}", {}, changes=True, deletes=deletes)
+
+
+@pytest.mark.parametrize(("whole", "parts"), PARTS.items())
+def test_a_scope_is_all_of_its_parts_and_each_looks_at_all_that_it_is_about(whole, parts):
+    """What was given before there were parts goes on meaning all of it."""
+    by_whole, by_parts = Limits(scopes=frozenset({whole})), Limits(scopes=frozenset(parts))
+    for each in (by_whole, by_parts):
+        assert all(each.has(scope) for scope in (whole, *parts))
+    for part in parts:
+        alone = Limits(scopes=frozenset({part}))
+        assert [scope for scope in SCOPES if alone.has(scope)] == [part]
+        looked_at = [scope for scope in SCOPES if alone.covers(scope, changes=False)]
+        assert looked_at == [scope for scope in SCOPES if by_whole.covers(scope, changes=False)] == [whole, *parts]
+
+
+MAY_AND_MAY_NOT = (
+    # scopes, what they are let do, what they are refused: method, address behind the instance's, body, the part that it takes
+    (
+        ["groups"],
+        [
+            ("post", "/groups/billing/offsets", {"topic": "orders", "to": "earliest"}),
+            ("delete", "/groups/billing", None),
+        ],
+        [("delete", "/topics/orders", None, "topics_delete"), ("post", "/topics", {"name": "new"}, "topics_change")],
+    ),
+    (
+        ["topics_change"],
+        [("post", "/topics", {"name": "new"}), ("patch", "/topics/orders", {"configs": {"retention.ms": "60000"}})],
+        [("delete", "/topics/orders", None, "topics_delete"), ("delete", "/groups/billing", None, "groups")],
+    ),
+    (
+        ["topics_delete"],
+        [("delete", "/topics/orders", None)],
+        [("post", "/topics", {"name": "new"}, "topics_change"), ("delete", "/groups/billing", None, "groups")],
+    ),
+    (
+        ["messages_send"],
+        [("post", "/topics/orders/messages", {"partition": 0, "value": {"text": "one"}})],
+        [
+            ("post", "/topics/orders/delete-records", {"partition": 0}, "messages_delete"),
+            ("post", "/lake-loads", {}, "messages_load"),
+            ("delete", "/lake-tables/load-00000000", None, "messages_delete"),
+        ],
+    ),
+    (
+        ["messages_delete"],
+        [("post", "/topics/orders/delete-records", {})],
+        [
+            ("post", "/topics/orders/messages", {}, "messages_send"),
+            ("delete", "/lake-loads/load-00000000", None, "messages_load"),
+        ],
+    ),
+    (
+        ["instances_change"],
+        [("patch", "", {"bandwidth_mib": 21}), ("post", "/restore", None)],
+        [
+            ("delete", "", None, "instances_delete"),
+            ("post", "/destroy", None, "instances_delete"),
+            ("post", "s", WANTED, "instances_create"),
+        ],
+    ),
+    (
+        ["instances_delete"],
+        [("delete", "", None)],
+        [("patch", "", {"name": "mine"}, "instances_change"), ("post", "/restore", None, "instances_change")],
+    ),
+    (["instances_create"], [("post", "s", WANTED)], [("patch", "", {"name": "mine"}, "instances_change")]),
+)
+
+
+@pytest.mark.parametrize(("scopes_wanted", "may", "may_not"), MAY_AND_MAY_NOT)
+def test_a_part_of_a_scope_does_what_it_is_called_and_not_what_stands_beside_it(
+    alice, instance, scopes_wanted, may, may_not
+):
+    """By a key with this part alone. `s` behind an instance's address is that of all instances."""
+    base = f"/api/v1/instances/{instance.id}"
+    assert alice.api.post(f"{base}/topics", {"name": "orders"}).status_code == 201
+    _, api = made(alice, scopes=scopes_wanted)
+
+    def answer(method, rest, body):
+        address = "/api/v1/instances" if rest == "s" else f"{base}{rest}"
+        return getattr(api, method)(address, *([] if body is None else [body]))
+
+    for method, rest, body, part in may_not:
+        detail = problem(answer(method, rest, body), 403, "scope_needed")["detail"]
+        assert detail.endswith(f"the scope {part} or {WHOLE_OF[part]}"), (method, rest)
+    for method, rest, body in may:
+        assert answer(method, rest, body).status_code not in (401, 403, 405), (method, rest)
 
 
 def test_a_key_of_before_does_whatever_its_owner_may(alice, instance):

@@ -40,12 +40,21 @@ AccessId = Annotated[str, typer.Argument(metavar="ID", autocompletion=completion
 
 
 class Scope(StrEnum):
-    """What a key may do."""
+    """What a key may do: kinds of action, and parts of these."""
 
     READ = "read"
     INSTANCES = "instances"
+    INSTANCES_CREATE = "instances_create"
+    INSTANCES_CHANGE = "instances_change"
+    INSTANCES_DELETE = "instances_delete"
     TOPICS = "topics"
+    TOPICS_CHANGE = "topics_change"
+    TOPICS_DELETE = "topics_delete"
+    GROUPS = "groups"
     MESSAGES = "messages"
+    MESSAGES_SEND = "messages_send"
+    MESSAGES_DELETE = "messages_delete"
+    MESSAGES_LOAD = "messages_load"
     ACCESS = "access"
     ALARMS = "alarms"
     BILLING = "billing"

@@ -9,7 +9,7 @@ from django import forms
 
 from controlplane.accounts import custom_roles
 from controlplane.accounts.models import User
-from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES
+from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES, WHOLE_OF
 from controlplane.accounts.service_accounts import LONGEST_DESCRIPTION, ROLE_CHOICES
 from controlplane.accounts.services import password_checked
 from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm
@@ -29,22 +29,44 @@ LAST_YEAR = 9_998
 SCOPE_WORDS = {
     "read": "look at everything but messages, costs and the audit trail",
     "instances": "instances: sizes, configuration, throttle rules",
+    "instances_create": "create instances",
+    "instances_change": "change instances",
+    "instances_delete": "delete instances",
     "topics": "topics, consumer groups, transactions",
+    "topics_change": "create and change topics, end transactions (a shorter retention deletes records, too)",
+    "topics_delete": "delete topics",
+    "groups": "consumer groups: reset offsets, create, delete, remove members",
     "messages": "messages: read, send, delete",
+    "messages_send": "send messages, set schemas",
+    "messages_delete": "delete records, and tables of deleted loads",
+    "messages_load": "load topics into a lake",
     "access": "access: whitelists, routes, certificates, users, ACLs",
     "alarms": "alarms and receivers",
     "billing": "costs, bills, budgets",
     "audit": "the audit trail",
     "members": "members and invitations: as good as all that you may",
 }
-"""Of scopes.SCOPES, as people read them."""
+"""Of scopes.SCOPES, as people read them. Parts stand below their whole, and take it for granted that one looks."""
 LOOK_WORDS = SCOPE_WORDS | {
     "instances": "instances: sizes, configuration, throttle rules",
     "messages": "what stands in messages",
     "members": "who belongs to the organisation",
 }
 """The same, of a role that looks."""
+CHANGE_WORDS = SCOPE_WORDS | {"messages_delete": "delete tables of deleted loads (owners alone delete records)"}
+"""The same, of a role that changes."""
 _HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
+
+
+class ScopesWidget(forms.CheckboxSelectMultiple):
+    """Boxes of scopes; those of parts are set in below their whole."""
+
+    def create_option(self, name: str, value: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        """With a class for the style sheet where it is a part."""
+        option = super().create_option(name, value, *args, **options)
+        if str(value) in WHOLE_OF:
+            option["attrs"]["class"] = "part"
+        return option
 
 
 def _new_password(*, label: str) -> forms.CharField:
@@ -299,16 +321,17 @@ class CustomRoleForm(ConsoleForm):
     )
     looks = forms.MultipleChoiceField(
         label="What it may look at",
-        choices=[(scope, LOOK_WORDS[scope]) for scope in SCOPES],
+        choices=[(scope, LOOK_WORDS[scope]) for scope in SCOPES if scope not in WHOLE_OF],
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
     changes = forms.MultipleChoiceField(
         label="What it may change",
-        choices=[(scope, SCOPE_WORDS[scope]) for scope in CHANGING],
+        choices=[(scope, CHANGE_WORDS[scope]) for scope in CHANGING],
         required=False,
-        help_text="Looking at it is included. What owners decide stays theirs: members, budgets, the price plan.",
-        widget=forms.CheckboxSelectMultiple,
+        help_text="Each includes those set in below it, and looking. "
+        "What owners decide stays theirs: members, budgets, the price plan.",
+        widget=ScopesWidget,
     )
     instances = forms.CharField(
         label="Only these instances",
@@ -376,8 +399,8 @@ class ApiKeyForm(ConsoleForm):
         label="What it may do",
         choices=list(SCOPE_WORDS.items()),
         required=False,
-        help_text="None chosen: all that you may.",
-        widget=forms.CheckboxSelectMultiple,
+        help_text="None chosen: all that you may. Each includes those set in below it, and looking.",
+        widget=ScopesWidget,
     )
     instances = forms.CharField(
         label="Only these instances",

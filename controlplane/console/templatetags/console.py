@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from django.forms import BoundField
     from django.template import Context
 
+    from controlplane.accounts.selectors import Caller
     from controlplane.alarms.events import Event
     from controlplane.console.flow import Bar
     from controlplane.console.listing import Listing
@@ -111,6 +112,12 @@ def health_state(context: Context, instance: Instance, *, brief: bool = False) -
     """How an instance is, or that it is being made or taken away. `health` of the page; without, as it was last seen."""
     found = context["health"] if "health" in context else health_remembered(instance)
     return {"instance": instance, "health": found, "brief": brief}
+
+
+@register.filter
+def may(caller: Caller, scope: str) -> bool:
+    """Whether they may change all that a scope, or the part of one, is about: of what a page leads to."""
+    return caller.may_do(scope)
 
 
 @register.filter(name="bytes")

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.accounts.scopes import ALARMS, TOPICS
+from controlplane.accounts.scopes import ALARMS, TOPICS_CHANGE
 from controlplane.admission import endings, prepaid, purchases, scheduling
 from controlplane.admission.models import ScheduledState
 from controlplane.admission.places import zones_offered
@@ -127,7 +127,7 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
             form.refuse(error)
         else:
             is_first = not selectors.instance_list(organisation=caller.organisation).exclude(pk=made).exists()
-            goes_on = is_first and caller.limits.covers(TOPICS, changes=True)
+            goes_on = is_first and caller.may_do(TOPICS_CHANGE)
             return redirect("console:topic_new" if goes_on else "console:instance", caller.organisation.id, made)
     context |= _estimate(caller, form, form.initial)
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)

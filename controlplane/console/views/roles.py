@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts import custom_roles
-from controlplane.accounts.scopes import CHANGE
+from controlplane.accounts.scopes import CHANGE, WHOLE_OF
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CustomRoleForm
 from controlplane.console.page import owners_page
@@ -82,7 +82,7 @@ def _known(row: CustomRole) -> dict[str, Any]:
     return {
         "name": row.name,
         "description": row.description,
-        "looks": list(row.scopes),
+        "looks": [scope for scope in row.scopes if scope not in WHOLE_OF],
         "changes": [scope for scope, kind in row.scopes.items() if kind == CHANGE],
         "instances": "\n".join(row.instances or ()),
     }

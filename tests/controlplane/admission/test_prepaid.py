@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.accounts.models import User
-from controlplane.admission import prepaid
+from controlplane.admission import prepaid, scheduling
 from controlplane.billing import closing
 from controlplane.billing.models import Invoice, Prepaid, PrepaidEvent
 from controlplane.billing.services import plan_choose
@@ -321,6 +321,47 @@ def test_an_operator_does_not_make_it_larger(alice, bob, time, paid):
     assert "does not pay in advance" in answer.content.decode()
     assert row().bandwidth_mib_per_s != 40
     assert bob.api.patch(paid, {"name": "another"}).status_code == 202
+
+
+def scheduled_then_paid(alice, bob, time, running, **sizes):
+    """Bob, an operator, schedules other sizes while it is paid by the hour; at their time it is paid in advance, by alice."""
+    built_in_given(alice, bob, "operator")
+    body = {"at": (time.now + timedelta(hours=5)).isoformat(), "confirm_price": True, **sizes}
+    made = bob.api.post(f"{running}/scheduled-changes", body)
+    assert made.status_code == 201, made.content
+    assert time.done(alice.api.post(f"{running}/prepaid", {"months": 1})).state == "succeeded"
+    return body, f"{running}/scheduled-changes/{made.json()['id']}"
+
+
+def test_what_an_operator_has_scheduled_is_not_charged_in_advance_at_its_time(alice, bob, time, running):
+    _, change = scheduled_then_paid(alice, bob, time, running, bandwidth_mib_per_s=40)
+    time.on(hours=6)
+    before = bill(alice, running)
+    assert scheduling.changes_carry_out() == 0
+    refused = bob.api.get(change).json()
+    assert refused["state"] == "refused"
+    assert "who has scheduled the change does not pay in advance" in refused["problem"]
+    assert row().bandwidth_mib_per_s != 40
+    assert bill(alice, running) == before
+    entry = AuditEntry.objects.for_organisation(alice.organisation).get(action="instance.schedule.refuse")
+    assert "does not pay in advance" in entry.detail["problem"]
+
+
+def test_what_an_operator_has_scheduled_is_made_where_it_is_paid_by_the_hour(alice, bob, time, running):
+    built_in_given(alice, bob, "operator")
+    body = {"at": (time.now + timedelta(hours=5)).isoformat(), "confirm_price": True, "bandwidth_mib_per_s": 40}
+    assert bob.api.post(f"{running}/scheduled-changes", body).status_code == 201
+    time.on(hours=6)
+    assert scheduling.changes_carry_out() == 1
+    assert row().bandwidth_mib_per_s == 40
+
+
+def test_who_pays_in_advance_asks_for_the_same_and_it_is_made_by_them(alice, bob, time, running):
+    body, change = scheduled_then_paid(alice, bob, time, running, bandwidth_mib_per_s=40)
+    assert alice.api.post(f"{running}/scheduled-changes", body).json()["id"] == change.rpartition("/")[2]
+    time.on(hours=6)
+    assert scheduling.changes_carry_out() == 1
+    assert (row().bandwidth_mib_per_s, alice.api.get(change).json()["actor"]) == (40, "alice@example.com")
 
 
 def test_it_does_not_become_smaller(alice, paid):

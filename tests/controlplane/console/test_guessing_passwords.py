@@ -16,6 +16,7 @@ from controlplane.accounts.models import User
 from controlplane.core import kept
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import TooManyAttempts
+from controlplane.mail import outbox
 from tests.support.ports import free_port
 from tests.support.redis import RedisServer
 
@@ -38,17 +39,110 @@ def dora(db, now):
     return User.objects.create_user("dora@example.com", RIGHT)
 
 
+@pytest.fixture
+def mail_is_on(monkeypatch):
+    """Whoever is kept out of a new browser can be mailed a link."""
+    monkeypatch.setattr(outbox, "is_on", lambda: True)
+
+
 def attempt(password="wrong", email="dora@example.com", address="10.0.0.1", **headers):
     return Client().post("/sign-in", {"email": email, "password": password}, REMOTE_ADDR=address, headers=headers)
 
 
-def test_after_twenty_wrong_passwords_not_even_the_right_one_is_looked_at(dora):
+def test_after_twenty_wrong_passwords_not_even_the_right_one_is_looked_at(dora, mail_is_on):
     for number in range(EVERYWHERE):
         assert attempt(address=f"10.0.0.{number}").status_code == 422
     page = attempt(RIGHT, address="10.0.1.1")
     assert (page.status_code, page["Retry-After"]) == (429, "720")
     assert "Too many attempts: try again in 12 minutes." in text_of(page)
     assert "sessionid" not in page.cookies
+
+
+# --- where no mail is sent: nobody can be mailed a way into a new browser ------------------------------------------------------
+
+
+def tried_from_everywhere(email="dora@example.com", tries=EVERYWHERE + 5):
+    for number in range(tries):
+        assert attempt(email=email, address=f"10.1.0.{number}").status_code == 422
+
+
+def looked_at(address, email="dora@example.com"):
+    """Whether a try is, without the cost of hashing."""
+    try:
+        attempts.attempt_begin(email=email, address=address)
+    except TooManyAttempts:
+        return False
+    return True
+
+
+def test_where_no_mail_is_sent_strangers_elsewhere_keep_nobody_out_of_a_new_browser(dora):
+    tried_from_everywhere()
+    assert attempt(RIGHT, address="10.0.1.1").status_code == 302
+
+
+def test_there_who_was_wrong_waits_for_seconds_that_double_up_to_thirty(dora, now):
+    tried_from_everywhere()
+    waited = []
+    for _ in range(7):
+        assert attempt(address="10.0.1.1").status_code == 422
+        page = attempt(RIGHT, address="10.0.1.1")
+        assert page.status_code == 429, "not even the right one is looked at"
+        waited.append(int(page["Retry-After"]))
+        assert f"Others are trying this account: try again in {waited[-1]} s." in text_of(page)
+        now[0] += timedelta(seconds=waited[-1])
+    assert waited == [1, 2, 4, 8, 16, 30, 30]
+    assert attempt(RIGHT, address="10.0.1.1").status_code == 302, "who waits gets in"
+
+
+def test_there_whoever_comes_too_early_uses_up_nothing(dora, now):
+    tried_from_everywhere()
+    attempt(address="10.0.1.1")
+    for _ in range(10 * ACCOUNT):
+        assert attempt(RIGHT, address="10.0.1.1")["Retry-After"] == "1"
+    now[0] += timedelta(seconds=1)
+    assert attempt(RIGHT, address="10.0.1.1").status_code == 302
+
+
+def test_there_an_account_that_does_not_exist_waits_like_one_that_does(dora):
+    told = []
+    for email in ("dora@example.com", "nobody@example.com"):
+        tried_from_everywhere(email)
+        pages = [attempt(email=email, address="10.0.1.1") for _ in range(2)]
+        told.append([(page.status_code, text_of(page).replace(email, "")) for page in pages])
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("addresses", [["10.0.1.1"], [f"2001:db8:0:{site:x}::1" for site in range(40)]])
+def test_there_guesses_of_a_network_are_bounded_by_the_day_however_patient_it_is(db, now, addresses):
+    """A /48 of IPv6 is one. Others begin each window, so that the account is tried from many places all day long."""
+    now[0] = datetime(2026, 5, 1, tzinfo=UTC)
+    guesses = 0
+    for _ in range(96):
+        for number in range(EVERYWHERE):
+            attempts.attempt_begin(email="e", address=f"10.1.0.{number}")
+        for second in range(0, attempts.WINDOW_S, attempts.LONGEST_WAIT_S):
+            address = addresses[second // attempts.LONGEST_WAIT_S % len(addresses)]
+            guesses += looked_at(address, "e")
+            guesses += looked_at(address, "e")
+            now[0] += timedelta(seconds=attempts.LONGEST_WAIT_S)
+    assert guesses == attempts.MOST_SLOWED_A_DAY
+
+
+def test_there_all_networks_together_guess_as_often_as_they_are_many(db, now):
+    now[0] = datetime(2026, 5, 1, tzinfo=UTC)
+    for number in range(EVERYWHERE):
+        attempts.attempt_begin(email="e", address=f"10.1.0.{number}")
+    guesses = sum(looked_at(f"10.2.0.{number}", "e") for number in range(50) for _ in range(20))
+    assert guesses == 50, "one at once for each, and the others wait"
+
+
+def test_without_the_cache_tries_are_bounded_there_as_well(dora, away):
+    tried_from_everywhere()
+    told = [attempt(address="10.0.1.1").status_code for _ in range(ACCOUNT + 1)]
+    assert told == [422] * ACCOUNT + [429]
+
+
+# --- the same whether mail is sent or not --------------------------------------------------------------------------------------
 
 
 def test_an_account_that_does_not_exist_waits_like_one_that_does(dora):
@@ -87,7 +181,7 @@ def test_who_signs_in_has_all_attempts_again(dora):
         assert attempt(RIGHT).status_code == 302
 
 
-def test_a_stranger_keeps_nobody_out_of_where_they_have_signed_in_before(dora):
+def test_a_stranger_keeps_nobody_out_of_where_they_have_signed_in_before(dora, mail_is_on):
     home = Client()
     typed = {"email": "Dora@example.com", "password": RIGHT}
     assert home.post("/sign-in", typed).status_code == 302
@@ -206,13 +300,13 @@ def away(monkeypatch):
 
         return staticmethod(asked)
 
-    hanging = type("Hanging", (), {name: fail(name) for name in ("add", "get", "incr", "decr", "delete_many")})
+    hanging = type("Hanging", (), {name: fail(name) for name in ("add", "get", "set", "incr", "decr", "delete_many")})
     for module in (kept, attempts):
         monkeypatch.setattr(module, "cache", hanging)
     return is_away
 
 
-def test_without_the_cache_each_process_keeps_whoever_guesses_waiting(dora, away):
+def test_without_the_cache_each_process_keeps_whoever_guesses_waiting(dora, away, mail_is_on):
     for _ in range(ACCOUNT):
         assert attempt().status_code == 422
     page = attempt(RIGHT)

@@ -317,3 +317,68 @@ def test_what_is_no_role_stays_in_the_form(alice, at_alice, wrong):
     assert answer.status_code == 422
     assert answer.context["form"].errors
     assert not CustomRole.objects.for_organisation(alice.organisation).exists()
+
+
+# --- parts of scopes ------------------------------------------------------------------------------------------------------------
+
+
+def links(page):
+    return page.content.decode()
+
+
+def test_a_form_shows_parts_below_their_scope_and_takes_them(alice, at_alice):
+    page = links(at_alice.get("roles"))
+    boxes = [page.index(f'value="{scope}"', page.index("What it may change")) for scope in CHANGING]
+    assert boxes == sorted(boxes)
+    assert 'name="looks" value="topics_delete"' not in page, "looking is of the whole"
+    wanted = {"name": "on call", "looks": ["read"], "changes": ["groups", "instances_change"]}
+    assert at_alice.post("roles", wanted).status_code == 302
+    row = CustomRole.objects.for_organisation(alice.organisation).get()
+    assert row.scopes == {"read": "look", "instances_change": "change", "groups": "change"}
+    shown = at_alice.get(f"roles/{row.id}").context["form"]
+    assert (shown.initial["looks"], shown.initial["changes"]) == (["read"], ["instances_change", "groups"])
+
+
+def test_pages_lead_to_what_a_part_opens_and_refuse_the_rest(
+    alice, bob, instance, at_alice, at_bob, admin, flow_master
+):
+    """May reset offsets and not delete topics; may change topics and not delete them; may resize and not delete."""
+    base = f"instances/{instance.id}"
+    assert alice.api.post(f"/api/v1/{base}/topics", {"name": "orders"}).status_code == 201
+    deletes_topic, deletes_instance = f"{base}/topics/orders/delete", f"{base}/delete"
+    role_id = role_of(alice, scopes={"read": "look", "groups": "change"})
+    given_to(alice, bob, role_id)
+    assert f"{base}/group-new" in links(at_bob.get(f"{base}/groups"))
+    assert at_bob.post(f"{base}/group-new", {}).status_code == 422
+    topic = links(at_bob.get(f"{base}/topics/orders"))
+    assert deletes_topic not in topic
+    assert f"{base}/topics/orders/settings" not in topic
+    for path in (deletes_topic, f"{base}/topics/orders/settings", f"{base}/new-topic", deletes_instance):
+        assert at_bob.post(path, {}).status_code == 403, path
+
+    alice.api.patch(f"/api/v1/roles/{role_id}", {"scopes": {"read": "look", "topics_change": "change"}})
+    topic = links(at_bob.get(f"{base}/topics/orders"))
+    assert f"{base}/topics/orders/settings" in topic
+    assert deletes_topic not in topic
+    assert 'name="confirmation"' not in links(at_bob.get(deletes_topic))
+    assert at_bob.post(deletes_topic, {"confirmation": "orders"}).status_code == 403
+    assert at_bob.post(f"{base}/group-new", {}).status_code == 403
+
+    alice.api.patch(f"/api/v1/roles/{role_id}", {"scopes": {"read": "look", "instances_change": "change"}})
+    settings = links(at_bob.get(f"{base}/settings"))
+    assert "bandwidth_mib_per_s" in settings
+    assert deletes_instance not in settings
+    assert 'name="confirmation"' not in links(at_bob.get(deletes_instance))
+    assert at_bob.post(deletes_instance, {"confirmation": instance.name}).status_code == 403
+    assert at_bob.post("instances/new", {}).status_code == 403
+    assert "instances/new" not in links(at_bob.get("instances"))
+
+    alice.api.patch(
+        f"/api/v1/roles/{role_id}",
+        {"scopes": {"read": "look", "topics_delete": "change", "instances_delete": "change"}},
+    )
+    assert deletes_topic in links(at_bob.get(f"{base}/topics/orders"))
+    assert deletes_instance in links(at_bob.get(f"{base}/settings"))
+    assert at_bob.post(f"{base}/settings", {}).status_code == 403
+    assert at_bob.post(f"{base}/new-topic", {}).status_code == 403
+    assert at_bob.post(deletes_topic, {"confirmation": "orders"}).status_code == 302
