@@ -1,6 +1,7 @@
 """What a topic moved over time: the record bytes that were produced and consumed, as they are billed, of all brokers.
 
-And how far behind those are that read it: of its groups the largest lag, of the last hour.
+And how far behind those are that read it: of its groups the largest lag, of the last hour. And what it stored, by the hour, from
+its usage (`history.stored`).
 
 Rows of an instance name the topics that moved most; of one that may be among the others a step says nothing (None), never 0. The
 history is of a name: it goes on where a topic is deleted and made again, and outlives the topic.
@@ -8,6 +9,7 @@ history is of a name: it goes on where a topic is deleted and made again, and ou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.resolutions import DAY_S, HOURS, SAMPLES
 from controlplane.history.selectors import History, Series, lag_by_name, planned
+from controlplane.history.stored import stored_by_step
 from controlplane.instances.selectors import instance_any
 from controlplane.topics.selectors import topic_known
 from quota.contracts.topics_moved import Moved, TopicsMoved
@@ -50,7 +53,13 @@ MOVED: Mapping[str, Metric] = {
         ),
     )
 }
-METRICS: Mapping[str, Metric] = {**MOVED, **OF_GROUPS}
+STORED = Metric(
+    "storage_used_bytes",
+    "bytes",
+    Kind.COUNTED,
+    "bytes stored, of all replicas: the average of whole hours, or of days of long ago; null: not counted yet, or not known",
+)
+METRICS: Mapping[str, Metric] = {**MOVED, **OF_GROUPS, STORED.name: STORED}
 
 
 def topic_history_get(
@@ -68,10 +77,11 @@ def topic_history_get(
     The cluster is asked only about a name that no row has.
     """
     instance = instance_any(organisation=organisation, instance_id=instance_id)
-    found, is_named = _history(instance, name, planned(start, end, step_s, clock.now()))
+    plan = planned(start, end, step_s, clock.now())
+    found, is_named = _history(instance, name, plan)
     if not is_named and found.is_complete:  # the metrics store may have the name, and does not answer
         topic_known(organisation=organisation, instance_id=instance_id, name=name)
-    return found
+    return _with_stored(found, instance, name, plan, clock)
 
 
 def topic_moved_get(
@@ -84,8 +94,9 @@ def topic_moved_get(
     clock: Clock = SYSTEM_CLOCK,
 ) -> History:
     """Whether or not there is such a topic; the caller has the instance from its organisation's scope. Raises Invalid."""
-    found, _ = _history(instance, name, planned(start, end, step_s, clock.now()))
-    return found
+    plan = planned(start, end, step_s, clock.now())
+    found, _ = _history(instance, name, plan)
+    return _with_stored(found, instance, name, plan, clock)
 
 
 def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK) -> bool:
@@ -129,6 +140,11 @@ def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
     lags = lag_by_name(instance.pk, topic_key(name), plan)
     series += [Series(metric, lags[name]) for name, metric in OF_GROUPS.items()]
     return History.over(plan, series, known, samples), is_named
+
+
+def _with_stored(found: History, instance: Instance, name: str, plan: Plan, clock: Clock) -> History:
+    stored = Series(STORED, list(stored_by_step(instance, name, plan, clock.now())))
+    return replace(found, series=[*found.series, stored])
 
 
 def moved_lately(

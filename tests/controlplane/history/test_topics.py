@@ -209,10 +209,12 @@ def test_the_last_hour_comes_in_steps_of_ten_seconds(asked, instance):
         {"name": "group_lag_messages", "unit": "records", "maximum": None},
         {"name": "group_lag_bytes", "unit": "bytes", "maximum": None},
         {"name": "group_lag_seconds", "unit": "s", "maximum": None},
+        {"name": "storage_used_bytes", "unit": "bytes", "maximum": None},
     ]
     nobody_reads = {f"group_lag_{name}": None for name in ("messages", "bytes", "seconds")}
+    not_metered = {"storage_used_bytes": None}
     assert found["items"][0] == {
-        "time": text(NOON), "produce_bytes_per_s": 100, "consume_bytes_per_s": 5, **nobody_reads,
+        "time": text(NOON), "produce_bytes_per_s": 100, "consume_bytes_per_s": 5, **nobody_reads, **not_metered,
     }  # fmt: skip
     rows = values(asked())
     assert rows[1:7] == [
