@@ -21,8 +21,8 @@ BEGAN = datetime.fromtimestamp(NOON, UTC)
 @pytest.fixture
 def metered(instance, at_noon):
     """At four o'clock, of an instance of eleven: 2 GiB from noon, 5 from one o'clock. The meter has come to half past three."""
-    type(instance).objects.filter(pk=instance.pk).update(created_at=BEGAN - timedelta(hours=1))
-    instance.refresh_from_db()
+    instance.created_at = BEGAN - timedelta(hours=1)
+    instance.save()
     usage_raise(
         [
             usage_row(instance.id, "2025-03-01T12", 1, stored=3600 * GIB, broker=1, boot="a"),
