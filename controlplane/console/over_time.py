@@ -311,7 +311,13 @@ def topic_charts_of(history: History, chosen: Times, events: Sequence[Event] = (
         _chart(history, chosen, f"topic_{direction}", title, BYTES_PER_S, [Line("flow", "average", series.values)])
         for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series[:2], strict=True)
     ]
-    stored = history.series[-1].values
+    values = {each.metric.name: each.values for each in history.series}
+    new, stored = values["produce_records_per_s"], values["storage_used_bytes"]
+    if any(value is not None for value in new):  # brokers of an earlier release do not tell them
+        thousandths = [None if value is None else value * THOUSANDTHS for value in new]
+        charts.append(
+            _chart(history, chosen, "topic_records", "Records written", PER_S, [Line("flow", "average", thousandths)])
+        )
     if any(value is not None for value in stored):
         charts.append(_chart(history, chosen, "topic_storage", "Storage", BYTES, [Line("flow", "average", stored)]))
     return _marked([*charts, *_largest_lags(history, chosen)], marks_of(history, events))

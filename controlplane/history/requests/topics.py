@@ -19,6 +19,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.history.lag.samples import topic_key
 from controlplane.history.metrics import OF_GROUPS, Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
+from controlplane.history.requests.figures import per_s
 from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.resolutions import DAY_S, HOURS, SAMPLES
@@ -53,13 +54,23 @@ MOVED: Mapping[str, Metric] = {
         ),
     )
 }
+NEW_RECORDS = Metric(
+    "produce_records_per_s",
+    "records/s",
+    Kind.COUNTED,
+    "records produced into the topic a second, with the marks of transactions; null: not known",
+)
 STORED = Metric(
     "storage_used_bytes",
     "bytes",
     Kind.COUNTED,
     "bytes stored, of all replicas: the average of whole hours, or of days of long ago; null: not counted yet, or not known",
 )
-METRICS: Mapping[str, Metric] = {**MOVED, **OF_GROUPS, STORED.name: STORED}
+METRICS: Mapping[str, Metric] = {
+    **MOVED,
+    **OF_GROUPS,
+    **{metric.name: metric for metric in (NEW_RECORDS, STORED)},
+}
 
 
 def topic_history_get(
@@ -115,30 +126,37 @@ def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK)
 def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
     """And whether any row has the name."""
 
-    def read(text: str | None) -> tuple[Moved | None, bool]:
+    def read(text: str | None) -> tuple[Moved | None, int | None, bool]:
         rows: dict[str, list[int]] = {} if text is None else orjson.loads(text)
         ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
-        return None if text is None else TopicsMoved.from_trusted(ours).of(name), bool(name) and name in ours
+        topics = TopicsMoved.not_told() if text is None else TopicsMoved.from_trusted(ours)
+        return topics.of(name), topics.records_of(name), bool(name) and name in ours
 
     known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read, only=name)
     samples = samples_of(instance.pk, plan)
     moved: dict[int, Moved | None] = {}
+    records: dict[int, int | None] = {}
     is_named = False
-    for step, (more, is_there) in read_rows:
+    for step, (more, new, is_there) in read_rows:
         is_named = is_named or is_there
+        so_far = records.get(step, 0)
+        records[step] = None if new is None or so_far is None else so_far + new
         before = moved.get(step, Moved(0, 0))
         if more is None or before is None:
             moved[step] = None
         else:
             moved[step] = Moved(before.produced + more.produced, before.consumed + more.consumed)
     series = [Series(metric) for metric in MOVED.values()]
+    produced = Series(NEW_RECORDS)
     for at in plan.moments:
         seconds = known.seconds(at, plan.step_s, samples.get(at, 0))
         of_step = moved.get(at, Moved(0, 0)) if seconds else None
         for each, place in zip(series, (0, 1), strict=True):
             each.values.append(None if of_step is None else round(of_step[place] / seconds))
+        new = records.get(at, 0) if seconds else None
+        produced.values.append(None if new is None else per_s(new, seconds))
     lags = lag_by_name(instance.pk, topic_key(name), plan)
-    series += [Series(metric, lags[name]) for name, metric in OF_GROUPS.items()]
+    series += [*(Series(metric, lags[name]) for name, metric in OF_GROUPS.items()), produced]
     return History.over(plan, series, known, samples), is_named
 
 

@@ -134,12 +134,21 @@ def test_the_lag_of_a_group_is_a_table(ok, instance):
 
 
 def test_what_a_topic_moved_is_a_table(ok, instance, last):
-    keep_topics(instance, {last - 50: window({"orders": (10 * 3 * MIB, 10 * MIB)})}, last - 40)
+    keep_topics(instance, {last - 50: window({"orders": (10 * 3 * MIB, 10 * MIB, 25)})}, last - 40)
     said = ok("topic", "history", instance.name, "orders", "--from", "-20m")
     head, *lines = said.out.splitlines()
-    assert head.split() == ["time", "produce_bytes_per_s", "consume_bytes_per_s", *OF_GROUPS, "storage_used_bytes"]
+    assert head.split() == [
+        "time",
+        "produce_bytes_per_s",
+        "consume_bytes_per_s",
+        *OF_GROUPS,
+        "produce_records_per_s",
+        "storage_used_bytes",
+    ]
     (line,) = [line for line in lines if "3 MiB/s" in line]
-    assert line.split()[-8:] == ["3", "MiB/s", "1", "MiB/s", "-", "-", "-", "-"], "nobody reads it, nor meters it"
+    assert line.split()[-9:] == ["3", "MiB/s", "1", "MiB/s", "-", "-", "-", "2.5", "-"], (
+        "nobody reads it, nor meters it"
+    )
     assert "Steps of 10 s, of rows of 10 s" in said.err
 
 
