@@ -35,6 +35,7 @@ from controlplane.history.latest import (
 )
 from controlplane.history.metrics import COUNTED, METRICS
 from controlplane.history.requests.topics import moved_lately
+from controlplane.history.resolutions import MINUTES
 from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import flows_get
@@ -268,7 +269,12 @@ def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest
 def _of_group(group: str, lag: LatestLag | None) -> dict[Watched, float | Missing]:
     if lag is None:
         return dict.fromkeys(((name, group) for name in OF_GROUPS), Missing.NO_GROUP)
+    consumed, produced = (
+        Missing.NO_RATE if records is None else records / MINUTES.step_s for records in (lag.consumed, lag.produced)
+    )
     return {
+        ("group_consume_records_per_s", group): consumed,
+        ("group_produce_records_per_s", group): produced,
         ("group_lag_messages", group): float(lag.messages),
         ("group_lag_bytes", group): Missing.NO_SIZE if lag.size is None else float(lag.size),
         ("group_lag_seconds", group): Missing.NO_AGE if lag.seconds is None else lag.seconds,

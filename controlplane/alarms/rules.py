@@ -81,6 +81,7 @@ class Missing(StrEnum):
     NO_SIZE = "no_size"  # a leader did not say how many bytes are unread, or was not asked
     NO_TOPIC = "no_topic"  # what the topic moved is not known: it is among those that moved least, or nothing is known
     NO_AGE = "no_age"  # the oldest unread record has no timestamp, or was not looked at
+    NO_RATE = "no_rate"  # what the group read in its last minute is not known: it is new, or its offsets were set back
     NOT_READ = "not_read"  # the instance could not be read
 
 
@@ -94,6 +95,7 @@ MISSING: Mapping[Missing, str] = {
     Missing.NO_TOPIC: "What the topic moved is not known now",
     Missing.NO_SIZE: "How many bytes are unread is not known now",
     Missing.NO_AGE: "The oldest unread record has no known time",
+    Missing.NO_RATE: "How many records were read and written is not known now",
     Missing.NOT_READ: "The instance could not be read",
 }
 """In words."""
@@ -173,6 +175,8 @@ FIGURES = {
     "group_lag_messages": Figure("Lag", "records", MOST_BYTES, of_group=True),
     "group_lag_bytes": Figure("Lag in bytes", "bytes", MOST_BYTES, scale=GIB, of_group=True),
     "group_lag_seconds": Figure("Age of the oldest unread record", "s", MANY, of_group=True),
+    "group_consume_records_per_s": Figure("Records read", "records/s", MANY, "are", of_group=True),
+    "group_produce_records_per_s": Figure("Records written", "records/s", MANY, "are", of_group=True),
     "any_group_lag_messages": Figure("Lag of any group", "records", MOST_BYTES, any_of="group_lag_messages"),
     "any_group_lag_bytes": Figure(
         "Lag in bytes of any group", "bytes", MOST_BYTES, scale=GIB, any_of="group_lag_bytes"

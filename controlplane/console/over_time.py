@@ -291,11 +291,16 @@ def _largest_lags(history: History, chosen: Times) -> list[Chart]:
 
 def lag_charts_of(history: History, chosen: Times, events: Sequence[Event] = ()) -> list[Chart]:
     """Of a group, with what happened to its instance."""
-    messages, size, seconds = history.series
+    messages, size, seconds, consumed, produced = history.series
+    moved = [
+        Line(kind, direction, [None if value is None else value * THOUSANDTHS for value in series.values])
+        for kind, direction, series in zip(("flow", "other"), ("consume", "produce"), (consumed, produced), strict=True)
+    ]
     charts = [
         _chart(history, chosen, "lag_messages", "Lag in records", RECORDS, _measured(messages, "average")),
         _chart(history, chosen, "lag_bytes", "Lag in bytes", BYTES, _measured(size, "average")),
         _chart(history, chosen, "lag_seconds", "Age of the oldest unread record", AGE, _measured(seconds, "average")),
+        _chart(history, chosen, "group_records", "Records read and written", PER_S, moved),
     ]
     return _marked(charts, marks_of(history, events))
 
@@ -306,6 +311,15 @@ def topic_charts_of(history: History, chosen: Times, events: Sequence[Event] = (
         _chart(history, chosen, f"topic_{direction}", title, BYTES_PER_S, [Line("flow", "average", series.values)])
         for direction, title, series in zip(DIRECTIONS, ("Produced", "Consumed"), history.series[:2], strict=True)
     ]
+    values = {each.metric.name: each.values for each in history.series}
+    new, stored = values["produce_records_per_s"], values["storage_used_bytes"]
+    if any(value is not None for value in new):  # brokers of an earlier release do not tell them
+        thousandths = [None if value is None else value * THOUSANDTHS for value in new]
+        charts.append(
+            _chart(history, chosen, "topic_records", "Records written", PER_S, [Line("flow", "average", thousandths)])
+        )
+    if any(value is not None for value in stored):
+        charts.append(_chart(history, chosen, "topic_storage", "Storage", BYTES, [Line("flow", "average", stored)]))
     return _marked([*charts, *_largest_lags(history, chosen)], marks_of(history, events))
 
 

@@ -25,6 +25,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names_of
@@ -87,6 +88,17 @@ def _whole() -> Effort:
     return Effort(MOST_DATED, MOST_LOOKS, MOST_SIZED, OFFSETS_S, within_s=WHOLE_S)
 
 
+class Position(NamedTuple):
+    """How far a group has read and its partitions have been written: sums of its offsets, and of where these partitions end.
+
+    `places` stands for the partitions in which it has an offset: only of the same ones two looks can be compared.
+    """
+
+    places: int
+    offsets: int
+    ends: int
+
+
 class Part(NamedTuple):
     """A partition in which something is left: how many records, their bytes (None: not known), and where it ends."""
 
@@ -117,9 +129,9 @@ class Round:
     """By instance and group, both as tenants name them; and what was dated and sized, for the next round.
 
     `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them; `read` all
-    topics in which one of these groups has an offset. `listed` has the state of every group that there is, by coordinator and
-    physical name. Of the instances in `untold` a group is left out that was to be asked about: the largest lag of the others is
-    not that of all.
+    topics in which one of these groups has an offset. `positions` are of the same groups; a short round has none. `listed`
+    has the state of every group that there is, by coordinator and physical name. Of the instances in `untold` a group is left
+    out that was to be asked about: the largest lag of the others is not that of all.
     """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
@@ -129,6 +141,7 @@ class Round:
     read: Mapping[str, Collection[str]] = field(default_factory=dict)
     listed: Mapping[Address, Mapping[str, str]] = field(default_factory=dict)
     untold: Collection[str] = ()
+    positions: Mapping[str, Mapping[str, Position]] = field(default_factory=dict)
 
 
 def round_of(
@@ -235,13 +248,16 @@ def _lags(
     read: defaultdict[str, set[str]] = defaultdict(set)
     lags: defaultdict[str, dict[str, Lag]] = defaultdict(dict)
     by_topic: defaultdict[str, dict[str, Mapping[str, Lag]]] = defaultdict(dict)
+    positions: defaultdict[str, dict[str, Position]] = defaultdict(dict)
     for name, spots in behind.items():
         _, group = split_physical(name) or ("", "")
         if groups.can_be(group) and offsets[name]:  # without an offset there is no lag
             lags[owners[_key(name)]][group] = replace(_lag(spots, dated), size=_size(spots, spans, sized))
             by_topic[owners[_key(name)]][group] = _with_parts(_by_topic(spots, dated), spots, spans, sized)
             read[owners[_key(name)]].update(topic for topic, _ in offsets[name])
-    return Round(dict(lags), dated, dict(by_topic), sized, dict(read), untold=untold)
+            if effort.places is None:
+                positions[owners[_key(name)]][group] = _position(offsets[name], spans)
+    return Round(dict(lags), dated, dict(by_topic), sized, dict(read), untold=untold, positions=dict(positions))
 
 
 def _key(name: str) -> str:
@@ -331,6 +347,12 @@ def _behind(offsets: Mapping[Place, int], spans: Mapping[Place, Span]) -> list[t
         if (left := lag_messages(offset, spans[place].start, spans[place].end))
     ]
     return sorted(found, key=lambda each: (-each[0], each[1]))
+
+
+def _position(offsets: Mapping[Place, int], spans: Mapping[Place, Span]) -> Position:
+    """Of a group whose partitions all have a leader. Python's own hashes are others in each process, so they are not used."""
+    places = sum(crc32(f"{topic}/{number}".encode()) for topic, number in offsets)
+    return Position(places, sum(offsets.values()), sum(spans[place].end for place in offsets))
 
 
 def _dated(door: GroupDoor, behind: Behind, known: Mapping[Spot, int], effort: Effort | None = None) -> dict[Spot, int]:

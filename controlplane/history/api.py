@@ -156,7 +156,10 @@ class GroupHistoryApi(APIView):
 
     @extend_schema(responses=GroupHistorySerializer, parameters=[*RANGE, _step("step")], tags=GROUP_TAGS)
     def get(self, request: Request, instance_id: str, group: str) -> Response:
-        """The lag of a group over time: 10 s for an hour, a minute for 15 days, an hour for 400 days. It outlives the group."""
+        """The lag of a group over time, and the records it read: 10 s for an hour, a minute for 15 days, an hour for 400 days.
+
+        It outlives the group. What it read, and what was written to what it reads, is known of whole minutes.
+        """
         start, end = _range(request)
         found = group_history_get(
             organisation=caller_of(request).organisation,
@@ -174,7 +177,7 @@ class TopicHistoryApi(APIView):
 
     @extend_schema(responses=TopicHistorySerializer, parameters=[*RANGE, _step("step")], tags=TOPIC_TAGS)
     def get(self, request: Request, instance_id: str, topic: str) -> Response:
-        """What a topic took in and gave out over time, as far back as an instance has it. It outlives the topic."""
+        """What a topic took in, gave out and stored over time, as far back as an instance has it. It outlives the topic."""
         start, end = _range(request)
         found = topic_history_get(
             organisation=caller_of(request).organisation,

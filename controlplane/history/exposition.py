@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "sluice_"
 MS = 1000
+MINUTE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,14 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """A group now; None: its age, or its bytes, are not known."""
+    """A group now; None: its age, its bytes, or the records that it read and that came in its last minute are not known."""
 
     name: str
     messages: int
     seconds: float | None
     size: int | None = None
+    consumed: int | None = None
+    produced: int | None = None
 
 
 def _gauge_of(name: str) -> Gauge:
@@ -113,6 +116,17 @@ LAG_SECONDS = Gauge(
     f"{PREFIX}group_lag_seconds",
     "Age of the oldest record that a consumer group is still to read; the largest of the partitions' that are known.",
 )
+MOVED = (
+    (
+        Gauge(f"{PREFIX}group_consumed_records_per_second", "Records by which a consumer group's offsets went on."),
+        "consumed",
+    ),
+    (
+        Gauge(f"{PREFIX}group_produced_records_per_second", "Records that came to what a consumer group reads."),
+        "produced",
+    ),
+)
+"""Of the last minute that is known."""
 
 
 def exposition(
@@ -142,6 +156,9 @@ def exposition(
     lines += _family(LAG_MESSAGES, [(name, each.messages) for name, each in of_group])
     lines += _family(LAG_BYTES, [(name, each.size) for name, each in of_group if each.size is not None])
     lines += _family(LAG_SECONDS, [(name, each.seconds) for name, each in of_group if each.seconds is not None])
+    for gauge, attribute in MOVED:
+        records = [(name, getattr(each, attribute)) for name, each in of_group]
+        lines += _family(gauge, [(name, count / MINUTE_S) for name, count in records if count is not None])
     if requests is not None:
         lines += _of_requests(instance_id, requests)
     rows = [] if topics is None else sorted(topics.names.items())

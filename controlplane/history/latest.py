@@ -57,12 +57,17 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class LatestLag:
-    """Of one group in its last minute; None: the age of its oldest unread record, or its bytes, are not known."""
+    """Of one group in its last minute; None: the age of its oldest unread record, its bytes, or what moved are not known.
+
+    `consumed` and `produced` are records in a minute (`lag.rates`).
+    """
 
     messages: int
     seconds: float | None
     size: int | None = None
     taken_s: int = field(default=0, compare=False)  # when
+    consumed: int | None = None
+    produced: int | None = None
 
 
 def latest_get(
@@ -263,5 +268,10 @@ def _last_minutes(groups: Sequence[int] | QuerySet[Any], now_s: int) -> dict[int
 def _lag(row: LagMinutes) -> LatestLag:
     seconds = age_s(row.until + row.late_s, row.oldest_ms)
     return LatestLag(
-        row.messages, None if seconds is None else round(seconds, 1), row.size, taken_s=row.until + row.late_s
+        row.messages,
+        None if seconds is None else round(seconds, 1),
+        row.size,
+        taken_s=row.until + row.late_s,
+        consumed=row.consumed,
+        produced=row.produced,
     )

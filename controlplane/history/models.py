@@ -270,6 +270,8 @@ class LagMinutes(LagRow):
     messages = models.BigIntegerField()
     oldest_ms = models.BigIntegerField(null=True)  # see `groups.rounds.Lag`
     size = models.BigIntegerField(null=True)  # bytes, likewise
+    consumed = models.BigIntegerField(null=True)  # records in a minute: `lag.rates`
+    produced = models.BigIntegerField(null=True)
 
 
 class LagSample(models.Model):
@@ -300,7 +302,8 @@ class LagSample(models.Model):
 class LagHours(LagRow):
     """Hours of one UTC day. `samples` of an hour are its minutes that are known, `dated` those with a known age.
 
-    `sized` are those whose bytes are known; null: none is, or the hour was made before there were any.
+    `sized` are those whose bytes are known, `moved` those of which it is known what was consumed and produced; null: none is, or
+    the hour was made before there were any.
     """
 
     pk = models.CompositePrimaryKey("group", "at")
@@ -313,6 +316,9 @@ class LagHours(LagRow):
     sized = models.SmallIntegerField(null=True)
     size_sum = models.BigIntegerField(null=True)
     size_max = models.BigIntegerField(null=True)
+    moved = models.SmallIntegerField(null=True)
+    consumed_sum = models.BigIntegerField(null=True)
+    produced_sum = models.BigIntegerField(null=True)
 
 
 class LagMark(models.Model):

@@ -53,7 +53,7 @@ def scraping_at(*, instance: Instance, asked_at: str) -> Scraping:
 def _text(instance: Instance, now_s: int) -> str:
     found = latest_get([instance.pk], now_s)[instance.pk]
     groups = [
-        GroupLag(name, lag.messages, lag.seconds, lag.size)
+        GroupLag(name, lag.messages, lag.seconds, lag.size, lag.consumed, lag.produced)
         for name, lag in lags_of(instance.pk, now_s, MOST_GROUPS).items()
     ]
     ordered = sorted(groups, key=lambda each: each.name)

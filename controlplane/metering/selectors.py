@@ -66,7 +66,6 @@ STALLED_AFTER_S = 120
 """A full batch takes a minute at most; while there is nothing to read Spark says so every ten seconds."""
 TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
-_FLOWS = ("produced_bytes", "consumed_bytes")
 _DAY_HOUR = f"day || '{MIDNIGHT}'"
 _COUNTED_BY_NAME = len(COUNTERS)
 assert len(USER_COUNTERS) == _COUNTED_BY_NAME
@@ -117,6 +116,7 @@ class TopicHour:
     last_hour: str  # the same; of a day its last one
     produced_bytes: int
     consumed_bytes: int
+    stored_byte_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,18 +222,19 @@ def topic_hours(*, instance: Instance, topic: str, start: datetime, end: datetim
 
     Where hours are folded there are their days, also one of which the range has a part.
     """
+    of_days = ", ".join(TOPIC_DAYS.columns[len(TOPIC_DAYS.key) + 1 :])
     statement = (
-        f"SELECT hour, last_hour, {TOPIC_DAYS.summed(_FLOWS)} FROM ("  # noqa: S608  # values are bound
-        f"SELECT {_DAY_HOUR} AS hour, day || 'T23:00:00Z' AS last_hour, {', '.join(_FLOWS)} FROM {TOPIC_DAYS.table}"
+        f"SELECT hour, last_hour, {TOPIC_DAYS.summed()} FROM ("  # noqa: S608  # values are bound
+        f"SELECT {_DAY_HOUR} AS hour, day || 'T23:00:00Z' AS last_hour, {of_days} FROM {TOPIC_DAYS.table}"
         f" WHERE instance = %s AND topic = %s AND day >= %s AND {_DAY_HOUR} < %s UNION ALL"
-        f" SELECT hour, hour, {TOPIC_DAYS.counted(_FLOWS)} FROM {MAXIMUM_TABLE}"
+        f" SELECT hour, hour, {TOPIC_DAYS.counted()} FROM {MAXIMUM_TABLE}"
         f" WHERE {_bound(SCOPE)} AND topic = %s AND hour >= {FOLDED_TO}"
         ") AS used GROUP BY hour, last_hour ORDER BY hour"
     )
     first, until = hour_text(start), _first_hour_from(end)
     with connection.cursor() as cursor:
         cursor.execute(statement, [instance.pk, topic, first[:DAY_LENGTH], until, instance.pk, first, until, topic])
-        return [TopicHour(hour, last, int(produced), int(consumed)) for hour, last, produced, consumed in cursor]
+        return [TopicHour(hour, last, *TOPIC_DAYS.counters_of(sums)) for hour, last, *sums in cursor]
 
 
 def usage_by_topic(*, instance: Instance, bounds: Sequence[datetime]) -> list[dict[str, tuple[int, int, int]]]:

@@ -137,7 +137,7 @@ class RequestWindows:
                 ours = self._gathered.get(moved.instance)
                 if ours is None:
                     ours = self._gathered[moved.instance] = TopicsMoved()
-                ours.count(moved.topic, moved.produced, moved.consumed)
+                ours.count(moved.topic, moved.produced, moved.consumed, moved.records)
                 touched[moved.instance] = ours
             for ours in touched.values():
                 if len(ours.names) > _MOST_GATHERED:

@@ -228,10 +228,13 @@ class Meter:
         if successor is not None:
             produced = usage.produced_bytes - usage.emitted_produced
             consumed = usage.consumed_bytes - usage.emitted_consumed
+            records = usage.produced_records - usage.emitted_records
             usage.emitted_produced, usage.emitted_consumed = usage.produced_bytes, usage.consumed_bytes
+            usage.emitted_records = usage.produced_records
             usage.windows_produced += produced  # the other one tells it
             usage.windows_consumed += consumed
-            successor.produced(produced)
+            usage.windows_records += records
+            successor.produced(produced, records)
             successor.consumed(consumed)
             return False
         usage.hour = self.hour

@@ -26,12 +26,13 @@ LOOK_AGAIN_MS = 5_000
 
 
 class MovedTopic(NamedTuple):
-    """By the names that the tenant knows: instance id and topic, and bytes."""
+    """By the names that the tenant knows: instance id and topic, bytes, and records that were produced."""
 
     instance: str
     topic: str
     produced: int
     consumed: int
+    records: int
 
 
 class MovedTopics:
@@ -58,9 +59,9 @@ class MovedTopics:
         found = []
         for _ in range(min(most, len(self._usages))):
             usage = self._usages.popleft()
-            produced, consumed = usage.take_moved()
+            produced, consumed, records = usage.take_moved()
             if produced or consumed:
-                found.append(MovedTopic(usage.instance, usage.topic, produced, consumed))
+                found.append(MovedTopic(usage.instance, usage.topic, produced, consumed, records))
             if usage.is_dirty:
                 self._usages.append(usage)
             else:

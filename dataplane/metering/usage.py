@@ -81,6 +81,7 @@ class TopicUsage:
         "consumed_bytes",
         "emitted_consumed",
         "emitted_produced",
+        "emitted_records",
         "generation",
         "has_left",
         "hour",
@@ -91,10 +92,12 @@ class TopicUsage:
         "is_retired",
         "physical",
         "produced_bytes",
+        "produced_records",
         "topic",
         "topic_id",
         "windows_consumed",
         "windows_produced",
+        "windows_records",
     )
 
     def __init__(
@@ -118,6 +121,8 @@ class TopicUsage:
         self.produced_bytes = self.consumed_bytes = 0
         self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
         self.windows_produced = self.windows_consumed = 0  # up to which windows have them (`moved`)
+        # Records are for windows alone: no bill has them, so they are in no slot, and go with the broker.
+        self.produced_records = self.emitted_records = self.windows_records = 0
         self.is_among_moved = False
         self._bytes = self._byte_ms = 0
         self.as_of_ms = owner.now_ms()
@@ -153,6 +158,7 @@ class TopicUsage:
         self.windows_consumed -= self.consumed_bytes
         self.produced_bytes = self.consumed_bytes = 0
         self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
+        self.emitted_records = self.produced_records
         self._byte_ms %= 1000  # less than a second has been told of none
         self.settle_in()
         return left
@@ -165,13 +171,14 @@ class TopicUsage:
 
     # --- counting -----------------------------------------------------------------------------------------------------
 
-    def produced(self, size: int) -> None:
-        """So many bytes of batches were committed."""
+    def produced(self, size: int, records: int = 0) -> None:
+        """So many bytes of batches were committed, with so many records."""
         owner = self._owner
         if self.hour != owner.hour:
             owner.close_hours(self)  # with what was counted before
         value = self.produced_bytes = self.produced_bytes + size
         self._counters.words[self.at + PRODUCED] = value
+        self.produced_records += records
         if not self.is_dirty:
             owner.changed(self)
 
@@ -218,11 +225,11 @@ class TopicUsage:
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
-    def take_moved(self) -> tuple[int, int]:
-        """Bytes produced and consumed since this was asked last."""
-        produced, consumed = self.produced_bytes, self.consumed_bytes
-        found = produced - self.windows_produced, consumed - self.windows_consumed
-        self.windows_produced, self.windows_consumed = produced, consumed
+    def take_moved(self) -> tuple[int, int, int]:
+        """Bytes produced and consumed since this was asked last, and records produced."""
+        produced, consumed, records = self.produced_bytes, self.consumed_bytes, self.produced_records
+        found = produced - self.windows_produced, consumed - self.windows_consumed, records - self.windows_records
+        self.windows_produced, self.windows_consumed, self.windows_records = produced, consumed, records
         return found
 
     @property
@@ -245,6 +252,7 @@ class TopicUsage:
         self._integrate(at_ms)
         self._write_storage()
         self.emitted_produced, self.emitted_consumed = self.produced_bytes, self.consumed_bytes
+        self.emitted_records = self.produced_records
         self._emitted_byte_seconds = self._byte_ms // 1000
         return UsageRecord(
             broker=self.broker,

@@ -336,8 +336,8 @@ class Topics:
         found, self.now = self.now[:most], self.now[most:]
         return found
 
-    def moves(self, topic, produced, consumed=0, instance="ins-0"):
-        self.now.append(MovedTopic(instance, topic, produced, consumed))
+    def moves(self, topic, produced, consumed=0, instance="ins-0", records=1):
+        self.now.append(MovedTopic(instance, topic, produced, consumed, records))
 
     def steps(self, seconds):
         self._world.now_s = NOON + seconds
@@ -351,13 +351,13 @@ class Topics:
 
 def test_a_window_has_what_topics_moved_of_the_instance_also_without_a_request(world):
     topics = Topics(world)
-    topics.moves("orders", 100, 5)
+    topics.moves("orders", 100, 5, records=3)
     topics.moves("events", 7, instance="ins-1")
     world.ask()
     found = topics.told(10)
     assert {name: each.to_json() for name, each in found.items()} == {
-        "ins-0": {"orders": [100, 5]},
-        "ins-1": {"events": [7, 0]},
+        "ins-0": {"orders": [100, 5, 0, 3]},
+        "ins-1": {"events": [7, 0, 0, 1]},
     }
     assert topics.told(20) == {}
 
@@ -401,7 +401,7 @@ def test_long_names_do_not_make_a_text_too_long(world):
 
 
 def test_where_very_many_instances_are_busy_fewer_topics_of_each_are_named(monkeypatch):
-    monkeypatch.setattr(module, "MOST_TOPIC_BYTES", 5_000)
+    monkeypatch.setattr(module, "MOST_TOPIC_BYTES", 6_000)
     many = World(count=50)
     topics = Topics(many)
     for number in range(50):

@@ -14,7 +14,9 @@ from quota.contracts.topics_moved import MOST_NAMED_BYTES, MOST_READ, Moved, Top
 
 NAMES = ["orders", "events", "a.b-c_d", "t"]
 sizes = st.integers(0, 1000)
-windows = st.dictionaries(st.sampled_from(NAMES), st.tuples(sizes, sizes), max_size=4)
+counted = st.none() | st.integers(0, 50)
+windows = st.dictionaries(st.sampled_from(NAMES), st.tuples(sizes, sizes, counted), max_size=4)
+"""Bytes produced and consumed by topic, and new records; None: of a broker that does not count them."""
 
 
 def moved(rows, most=10):
@@ -67,6 +69,10 @@ def test_what_is_called_known_is_what_the_topic_moved_and_nothing_else_is(parts)
         wanted = Moved(*(sum(rows.get(name, (0, 0))[place] for rows, _ in parts) for place in (0, 1)))
         if known is not None:
             assert known == wanted
+            new = [rows[name][2] for rows, _ in parts if rows.get(name, (0,))[0]]
+            assert found.records_of(name) == (None if None in new else sum(new))
+        else:
+            assert found.records_of(name) is None
         hidden = [rows for rows, most in parts if len(rows) > most and name not in moved(rows, most).names]
         assert (known is None) == bool(hidden)
 
@@ -95,6 +101,14 @@ def test_of_a_window_of_an_earlier_release_no_topic_is_known():
     assert found.total == (5, 0)
 
 
+def test_what_an_earlier_release_told_has_bytes_and_no_records():
+    found = joined([moved({"orders": (5, 0, 2)}), TopicsMoved.from_json({"orders": [7, 1], "read": [0, 9]})])
+    assert (found.of("orders"), found.records_of("orders")) == ((12, 1), None)
+    assert found.records_of("read") == 0, "nothing was produced into it"
+    assert found.to_json() == {"orders": [12, 1], "read": [0, 9]}
+    assert moved({"orders": (5, 0, 2)}).to_json() == {"orders": [5, 0, 0, 2]}
+
+
 def test_a_windows_text_has_them_beside_its_requests():
     counts = RequestCounts(topics=moved({"orders": (5, 7)}))
     text = counts.to_text()
@@ -118,7 +132,8 @@ def test_a_windows_text_has_them_beside_its_requests():
         {"orders": [1, -2]},
         {"orders": [1, 2.5]},
         {"orders": [True, 2]},
-        {"orders": [1, 2, 3, 4]},
+        {"orders": [1, 2, 3, 4, 5]},
+        {"": [1, 2, 3, 4]},
         {"orders": {"1": 2}},
         {"": [1, 2]},
         {"orders": [1, 2**60]},

@@ -43,7 +43,7 @@ Watch = Literal[
     "requests_per_s", "errors_per_s", "produce_requests_per_s", "fetch_requests_per_s",
     "produce_p50_ms", "produce_p99_ms", "produce_p999_ms", "fetch_p50_ms", "fetch_p99_ms", "fetch_p999_ms",
     "under_replicated_partitions", "offline_partitions", "health_level",
-    "group_lag_messages", "group_lag_bytes", "group_lag_seconds",
+    "group_lag_messages", "group_lag_bytes", "group_lag_seconds", "group_consume_records_per_s", "group_produce_records_per_s",
     "any_group_lag_messages", "any_group_lag_bytes", "any_group_lag_seconds", "expiring_unread_messages",
     "topic_produce_bytes_per_s", "topic_consume_bytes_per_s",
 ]  # fmt: skip

@@ -69,13 +69,13 @@ def history(
     end: Until = None,
     step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
 ) -> None:
-    """How far behind it was, in records, bytes and seconds: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
+    """How far behind it was, and records it read a second: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
     now = datetime.now(UTC)
     query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})
     session = of(ctx)
     found = session.call(ops.GROUP_HISTORY, query=query, instance_id=instance, group=group)
-    figures = (f"{name}{most}" for name in ("lag_messages", "lag_bytes", "lag_seconds") for most in ("", "_max"))
-    session.output.pages([found], columns("time", *figures))
+    lags = (f"{name}{most}" for name in ("lag_messages", "lag_bytes", "lag_seconds") for most in ("", "_max"))
+    session.output.pages([found], columns("time", *lags, "consume_records_per_s", "produce_records_per_s"))
     session.output.note(f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap.")
 
 

@@ -74,9 +74,10 @@ def history(
     end: Until = None,
     step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
 ) -> None:
-    """Bytes produced and consumed a second: 10 s for an hour, a minute for 15 days, an hour for 400 days.
+    """Bytes produced and consumed a second, and records produced: 10 s for an hour, a minute for 15 days, an hour for 400 days.
 
-    Of the last hour also how far behind the groups are that read it, in records, bytes and seconds: the largest of any.
+    And bytes stored, of all replicas, the average of whole hours. Of the last hour also how far behind the groups are that read
+    it, in records, bytes and seconds: the largest of any.
     """
     now = datetime.now(UTC)
     query = said(**{"from": since(start, now), "to": end and since(end, now), "step": step})

@@ -69,7 +69,7 @@ def _hour_made(at: int) -> None:
     if at == floor(at, RUN_S[HOURS]):
         return
     nothing = {"messages_max": 0, "seconds_max": 0.0, "size_max": 0}
-    same = {name: OuterRef(name) for name in ("group", "samples", "sized")}
+    same = {name: OuterRef(name) for name in ("group", "samples", "sized", "moved", "consumed_sum", "produced_sum")}
     now = LagHours.objects.filter(at=at, **same, **nothing)
     before = LagHours.objects.filter(until=at - HOURS.step_s, at__gte=floor(at, RUN_S[HOURS]), **nothing).filter(
         Exists(now)
@@ -87,11 +87,13 @@ def _statement() -> str:
     first, last = (_age(moment) for moment in ("at", "until"))
     return (
         f'INSERT INTO {table} ("group", at, until, samples, dated, messages_sum, messages_max, seconds_sum, seconds_max, '  # noqa: S608  # our own names
-        f"sized, size_sum, size_max) "
+        f"sized, size_sum, size_max, moved, consumed_sum, produced_sum) "
         f'SELECT "group", %s, %s, SUM({count}), SUM(CASE WHEN oldest_ms IS NULL THEN 0 ELSE {count} END), '
         f"SUM(messages * {count}), MAX(messages), "
         f"COALESCE(SUM({count} * ({first} + {last}) / 2.0), 0), MAX({last}), "
-        f"SUM(CASE WHEN size IS NULL THEN 0 ELSE {count} END), SUM(size * {count}), MAX(size) "
+        f"SUM(CASE WHEN size IS NULL THEN 0 ELSE {count} END), SUM(size * {count}), MAX(size), "
+        f"SUM(CASE WHEN consumed IS NULL THEN 0 ELSE {count} END), "
+        f"COALESCE(SUM(consumed * {count}), 0), COALESCE(SUM(produced * {count}), 0) "  # 0: hours of nothing are one row
         f'FROM {minutes} WHERE at >= %s AND at < %s GROUP BY "group" ON CONFLICT DO NOTHING'
     )
 

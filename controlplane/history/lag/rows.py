@@ -23,6 +23,18 @@ METRICS: Mapping[str, Metric] = {
             Kind.MEASURED,
             "age of the oldest record that is still to be read, the largest of the partitions' that are known",
         ),
+        Metric(
+            "consume_records_per_s",
+            "records/s",
+            Kind.COUNTED,
+            "records by which the group's offsets went on a second, of whole minutes; null: not known, as when one went back",
+        ),
+        Metric(
+            "produce_records_per_s",
+            "records/s",
+            Kind.COUNTED,
+            "records that came a second to the partitions in which it has offsets, likewise",
+        ),
     )
 }
 RESOLUTIONS = (SAMPLES, MINUTES, HOURS)
@@ -49,7 +61,10 @@ def age_s(taken_s: int, oldest_ms: int | None) -> float | None:
 
 @dataclass(slots=True)
 class Step:
-    """Of the minutes in a step that are known, or samples: sums, and the largest of each. Of one they are the same."""
+    """Of the minutes in a step that are known, or samples: sums, and the largest of each. Of one they are the same.
+
+    `moved` are the minutes of which records that were consumed and produced are known.
+    """
 
     samples: int = 0
     messages: int = 0
@@ -60,6 +75,14 @@ class Step:
     sized: int = 0
     size: int = 0
     size_most: int = 0
+    moved: int = 0
+    consumed: int = 0
+    produced: int = 0
+
+    @property
+    def without_lag(self) -> Step:
+        """What moved alone, which is known of whole minutes."""
+        return Step(moved=self.moved, consumed=self.consumed, produced=self.produced)
 
     def add(self, other: Step) -> None:
         """An hour, or a minute."""
@@ -72,10 +95,18 @@ class Step:
         self.sized += other.sized
         self.size += other.size
         self.size_most = max(self.size_most, other.size_most)
+        self.moved += other.moved
+        self.consumed += other.consumed
+        self.produced += other.produced
 
 
-def minute(messages: int, age: float | None, size: int | None) -> Step:
+def minute(
+    messages: int, age: float | None, size: int | None, consumed: int | None = None, produced: int | None = None
+) -> Step:
     """One minute, or one sample. None: it is not known."""
     return Step(
-        1, messages, messages, int(age is not None), age or 0.0, age or 0.0, int(size is not None), size or 0, size or 0
+        *(1, messages, messages),
+        *(int(age is not None), age or 0.0, age or 0.0),
+        *(int(size is not None), size or 0, size or 0),
+        *(int(consumed is not None and produced is not None), consumed or 0, produced or 0),
     )

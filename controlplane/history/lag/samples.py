@@ -202,7 +202,7 @@ def largest_of(instance: str, key: str, plan: Plan) -> list[tuple[float | None, 
 
 
 def most_of(step: Step | None) -> tuple[float | None, ...]:
-    """In the order of `rows.METRICS`."""
+    """In the order of `metrics.OF_GROUPS`."""
     if step is None:
         return None, None, None
     return (

@@ -7,7 +7,7 @@ a cluster does not answer, or a group is gone, there is nothing: a gap, never a 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
@@ -30,9 +30,10 @@ from controlplane.history.lag.looks import (
     sized_known,
     step_now,
 )
+from controlplane.history.lag.rates import TOGETHER_S, Moved, Seen, moved_between
 from controlplane.history.lag.rebalances import rebalances_keep
 from controlplane.history.lag.rows import RUN_S, digest_of
-from controlplane.history.lag.samples import Figures, figures_of, samples_keep
+from controlplane.history.lag.samples import figures_of, samples_keep
 from controlplane.history.models import LagGroup, LagMark, LagMinutes
 from controlplane.history.resolutions import MINUTES, floor
 
@@ -41,9 +42,25 @@ if TYPE_CHECKING:
 
     from controlplane.clusters.models import PhysicalCluster
     from controlplane.groups.rounds import Round
+    from controlplane.history.lag.samples import Figures
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 500
+
+
+class Minute(NamedTuple):
+    """What a row has of a group: its lag, as a sample has it, and records that moved in a minute."""
+
+    messages: int
+    oldest_ms: int | None
+    size: int | None = None
+    consumed: int | None = None
+    produced: int | None = None
+
+    @classmethod
+    def of(cls, lag: Figures, moved: Moved) -> Minute:
+        """Of one round."""
+        return cls(*lag, *moved)
 
 
 def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -80,8 +97,9 @@ def _sample_of(cluster: PhysicalCluster, at: int, step: int, clock: Clock) -> in
         return 0
     taken_s = int(clock.now().timestamp())
     known_keep(cluster, found.dated, found.sized)
+    moved = _moved(cluster, Seen(taken_s, found.positions))
     lags = {
-        (instance, group): figures_of(lag, taken_s)
+        (instance, group): Minute.of(figures_of(lag, taken_s), moved.get((instance, group), Moved()))
         for instance, groups in found.lags.items()
         for group, lag in groups.items()
     }
@@ -99,6 +117,14 @@ def _sample_of(cluster: PhysicalCluster, at: int, step: int, clock: Clock) -> in
     except Exception:  # likewise
         LOG.exception("rebalances of the groups of cluster %s are not known", cluster)
     return len(lags)
+
+
+def _moved(cluster: PhysicalCluster, now: Seen) -> Mapping[tuple[str, str], Moved]:
+    """Since the round before, whoever has made it: a few numbers of each group are kept for the next one."""
+    key = f"lag:positions:{cluster.pk}"
+    before = kept(key, LOG, "records since the last round are not known")
+    keep(key, tuple(now), TOGETHER_S, LOG, "records until the next round will not be known")
+    return moved_between(None if before is None else Seen(*before), now)
 
 
 def _gone_noted(cluster: PhysicalCluster, names: Sequence[str], found: Round, begun_s: int) -> None:
@@ -149,16 +175,16 @@ def _known(keys: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], int]:
     return {key: pk for key, pk in found.items() if key in keys}
 
 
-def _written(lags: Mapping[int, Figures], at: int, late_s: int) -> None:
+def _written(lags: Mapping[int, Minute], at: int, late_s: int) -> None:
     """A group that has the minute keeps it: after a mark of a clock that was ahead, two may have taken it."""
     before = at - MINUTES.step_s
     begins = floor(at, RUN_S[MINUTES])  # a run does not go beyond its hour
     for portion in portions(sorted(lags), AT_ONCE):
         there = LagMinutes.objects.filter(group__in=portion, until__in=(before, at), at__gte=begins)
-        rows = list(there.values_list("group", "until", *Figures._fields))
+        rows = list(there.values_list("group", "until", *Minute._fields))
         taken = {group for group, until, *_ in rows if until == at}
         part = [group for group in portion if group not in taken]
-        seen: dict[int, Figures] = {group: Figures(*figures) for group, until, *figures in rows if until == before}
+        seen: dict[int, Minute] = {group: Minute(*figures) for group, until, *figures in rows if until == before}
         same = [group for group in part if seen.get(group) == lags[group]]
         others = [
             LagMinutes(group=group, at=at, until=at, late_s=late_s, **lags[group]._asdict())

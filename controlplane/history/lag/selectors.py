@@ -9,6 +9,7 @@ from controlplane.groups.selectors import group_known
 from controlplane.history.lag.rows import METRICS, RESOLUTIONS, RUN_S, Step, age_s, digest_of, minute
 from controlplane.history.lag.samples import group_key, samples_of, steps_of
 from controlplane.history.models import LagGroup, LagHours, LagMinutes
+from controlplane.history.requests.figures import per_s
 from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Plan, floor
 from controlplane.history.selectors import History, Series, planned
 from controlplane.instances.selectors import instance_any
@@ -66,16 +67,18 @@ def lag_get(
         for at, step in _known(group, plan):
             if plan.resolution is not SAMPLES:
                 steps.setdefault(floor(at, plan.step_s), Step()).add(step)
-            elif sum(sampled in samples for sampled in _tens(at)) <= 1:
-                for each in (ten for ten in _tens(at) if plan.start <= ten < plan.end and ten not in samples):
-                    steps.setdefault(floor(each, plan.step_s), Step()).add(step)
+                continue
+            stands_for_all = sum(sampled in samples for sampled in _tens(at)) <= 1
+            for each in (ten for ten in _tens(at) if plan.start <= ten < plan.end):
+                has_lag = stands_for_all and each not in samples
+                steps.setdefault(floor(each, plan.step_s), Step()).add(step if has_lag else step.without_lag)
     return History.over(plan, _series(plan, steps))
 
 
 def _tens(at: int) -> range:
     """The steps of a minute: where no short round has sampled one of them, what the minute's round has found stands for all.
 
-    The minute's round samples a step as well, so one sample may be that.
+    The minute's round samples a step as well, so one sample may be that. What moved is known of whole minutes alone.
     """
     return range(at, at + MINUTES.step_s, SAMPLES.step_s)
 
@@ -101,14 +104,15 @@ def _known(group: int, plan: Plan) -> Iterator[tuple[int, Step]]:
                 yield at, step_of(at, *figures)
 
 
-_OF_MINUTES = ("late_s", "messages", "oldest_ms", "size")
+_OF_MINUTES = ("late_s", "messages", "oldest_ms", "size", "consumed", "produced")
 _OF_HOURS = (
-    "samples", "messages_sum", "messages_max", "dated", "seconds_sum", "seconds_max", "sized", "size_sum", "size_max"
+    "samples", "messages_sum", "messages_max", "dated", "seconds_sum", "seconds_max", "sized", "size_sum", "size_max",
+    "moved", "consumed_sum", "produced_sum",
 )  # fmt: skip
 
 
-def _minute(at: int, late_s: int, messages: int, oldest_ms: int | None, size: int | None) -> Step:
-    return minute(messages, age_s(at + late_s, oldest_ms), size)
+def _minute(at: int, late_s: int, messages: int, oldest_ms: int | None, *others: int | None) -> Step:
+    return minute(messages, age_s(at + late_s, oldest_ms), *others)
 
 
 def _hour(_at: int, *figures: float | None) -> Step:
@@ -117,10 +121,11 @@ def _hour(_at: int, *figures: float | None) -> Step:
 
 def _series(plan: Plan, steps: Mapping[int, Step]) -> Iterator[Series]:
     found = [steps.get(at) for at in plan.moments]
+    seen = [None if step is None or not step.samples else step for step in found]
     yield Series(
         METRICS["lag_messages"],
-        [None if step is None else round(step.messages / step.samples, 1) for step in found],
-        [None if step is None else step.messages_most for step in found],
+        [None if step is None else round(step.messages / step.samples, 1) for step in seen],
+        [None if step is None else step.messages_most for step in seen],
     )
     sized = [None if step is None or not step.sized else step for step in found]
     yield Series(
@@ -133,4 +138,13 @@ def _series(plan: Plan, steps: Mapping[int, Step]) -> Iterator[Series]:
         METRICS["lag_seconds"],
         [None if step is None else round(step.seconds / step.dated, 1) for step in dated],
         [None if step is None else round(step.seconds_most, 1) for step in dated],
+    )
+    moved = [None if step is None or not step.moved else step for step in found]
+    yield Series(
+        METRICS["consume_records_per_s"],
+        [None if step is None else per_s(step.consumed, step.moved * MINUTES.step_s) for step in moved],
+    )
+    yield Series(
+        METRICS["produce_records_per_s"],
+        [None if step is None else per_s(step.produced, step.moved * MINUTES.step_s) for step in moved],
     )

@@ -1,6 +1,7 @@
 """What a topic moved over time: the record bytes that were produced and consumed, as they are billed, of all brokers.
 
-And how far behind those are that read it: of its groups the largest lag, of the last hour.
+And how far behind those are that read it: of its groups the largest lag, of the last hour. And what it stored, by the hour, from
+its usage (`history.stored`).
 
 Rows of an instance name the topics that moved most; of one that may be among the others a step says nothing (None), never 0. The
 history is of a name: it goes on where a topic is deleted and made again, and outlives the topic.
@@ -8,6 +9,7 @@ history is of a name: it goes on where a topic is deleted and made again, and ou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -17,10 +19,12 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.history.lag.samples import topic_key
 from controlplane.history.metrics import OF_GROUPS, Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
+from controlplane.history.requests.figures import per_s
 from controlplane.history.requests.reading import known_ends, read_of
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.resolutions import DAY_S, HOURS, SAMPLES
 from controlplane.history.selectors import History, Series, lag_by_name, planned
+from controlplane.history.stored import stored_by_step
 from controlplane.instances.selectors import instance_any
 from controlplane.topics.selectors import topic_known
 from quota.contracts.topics_moved import Moved, TopicsMoved
@@ -50,7 +54,23 @@ MOVED: Mapping[str, Metric] = {
         ),
     )
 }
-METRICS: Mapping[str, Metric] = {**MOVED, **OF_GROUPS}
+NEW_RECORDS = Metric(
+    "produce_records_per_s",
+    "records/s",
+    Kind.COUNTED,
+    "records produced into the topic a second, with the marks of transactions; null: not known",
+)
+STORED = Metric(
+    "storage_used_bytes",
+    "bytes",
+    Kind.COUNTED,
+    "bytes stored, of all replicas: the average of whole hours, or of days of long ago; null: not counted yet, or not known",
+)
+METRICS: Mapping[str, Metric] = {
+    **MOVED,
+    **OF_GROUPS,
+    **{metric.name: metric for metric in (NEW_RECORDS, STORED)},
+}
 
 
 def topic_history_get(
@@ -68,10 +88,11 @@ def topic_history_get(
     The cluster is asked only about a name that no row has.
     """
     instance = instance_any(organisation=organisation, instance_id=instance_id)
-    found, is_named = _history(instance, name, planned(start, end, step_s, clock.now()))
+    plan = planned(start, end, step_s, clock.now())
+    found, is_named = _history(instance, name, plan)
     if not is_named and found.is_complete:  # the metrics store may have the name, and does not answer
         topic_known(organisation=organisation, instance_id=instance_id, name=name)
-    return found
+    return _with_stored(found, instance, name, plan, clock)
 
 
 def topic_moved_get(
@@ -84,8 +105,9 @@ def topic_moved_get(
     clock: Clock = SYSTEM_CLOCK,
 ) -> History:
     """Whether or not there is such a topic; the caller has the instance from its organisation's scope. Raises Invalid."""
-    found, _ = _history(instance, name, planned(start, end, step_s, clock.now()))
-    return found
+    plan = planned(start, end, step_s, clock.now())
+    found, _ = _history(instance, name, plan)
+    return _with_stored(found, instance, name, plan, clock)
 
 
 def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK) -> bool:
@@ -104,31 +126,43 @@ def topic_is_kept(*, instance: Instance, name: str, clock: Clock = SYSTEM_CLOCK)
 def _history(instance: Instance, name: str, plan: Plan) -> tuple[History, bool]:
     """And whether any row has the name."""
 
-    def read(text: str | None) -> tuple[Moved | None, bool]:
+    def read(text: str | None) -> tuple[Moved | None, int | None, bool]:
         rows: dict[str, list[int]] = {} if text is None else orjson.loads(text)
         ours = {key: rows[key] for key in (name, "") if key in rows}  # a page reads thousands, of 500 topics each
-        return None if text is None else TopicsMoved.from_trusted(ours).of(name), bool(name) and name in ours
+        topics = TopicsMoved.not_told() if text is None else TopicsMoved.from_trusted(ours)
+        return topics.of(name), topics.records_of(name), bool(name) and name in ours
 
     known, read_rows = read_of(instance.pk, instance.cluster_id, plan, "topics", read, only=name)
     samples = samples_of(instance.pk, plan)
     moved: dict[int, Moved | None] = {}
+    records: dict[int, int | None] = {}
     is_named = False
-    for step, (more, is_there) in read_rows:
+    for step, (more, new, is_there) in read_rows:
         is_named = is_named or is_there
+        so_far = records.get(step, 0)
+        records[step] = None if new is None or so_far is None else so_far + new
         before = moved.get(step, Moved(0, 0))
         if more is None or before is None:
             moved[step] = None
         else:
             moved[step] = Moved(before.produced + more.produced, before.consumed + more.consumed)
     series = [Series(metric) for metric in MOVED.values()]
+    produced = Series(NEW_RECORDS)
     for at in plan.moments:
         seconds = known.seconds(at, plan.step_s, samples.get(at, 0))
         of_step = moved.get(at, Moved(0, 0)) if seconds else None
         for each, place in zip(series, (0, 1), strict=True):
             each.values.append(None if of_step is None else round(of_step[place] / seconds))
+        new = records.get(at, 0) if seconds else None
+        produced.values.append(None if new is None else per_s(new, seconds))
     lags = lag_by_name(instance.pk, topic_key(name), plan)
-    series += [Series(metric, lags[name]) for name, metric in OF_GROUPS.items()]
+    series += [*(Series(metric, lags[name]) for name, metric in OF_GROUPS.items()), produced]
     return History.over(plan, series, known, samples), is_named
+
+
+def _with_stored(found: History, instance: Instance, name: str, plan: Plan, clock: Clock) -> History:
+    stored = Series(STORED, list(stored_by_step(instance, name, plan, clock.now())))
+    return replace(found, series=[*found.series, stored])
 
 
 def moved_lately(

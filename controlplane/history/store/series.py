@@ -17,9 +17,10 @@ Labels are `instance_id`, `resolution` (60 or 3600: seconds of a row), `kind` an
 * `requests`: of each `api` `unanswered`, `errors` by `error`, and histograms, `times` by `phase` and `bucket` (a place in
   `quota.contracts.requests.BOUNDS_US`), with their sums `times_us`; what was carried has no `api`;
 * `brokers`: the same of each `broker` as `requests.by_broker` has it; `brokers_unknown` counts rows that do not say it;
-* `topics`: `topic_produced`, `topic_consumed`, and `topic_unknown` of each `topic`, as `quota.contracts.topics_moved` has them,
-  and `topic_named`, in how many rows; `topics_rest` counts rows that have a rest, `topic_in_rest` those of them that name the
-  topic, `topics_unknown` rows that say nothing.
+* `topics`: `topic_produced`, `topic_consumed`, `topic_records`, and `topic_unknown` of each `topic`, as
+  `quota.contracts.topics_moved` has them, `topic_named`, in how many rows, and `topic_counted`, in how many of those records are
+  known; `topics_rest` counts rows that have a rest, `topic_in_rest` those of them that name the topic, `topics_unknown` rows that
+  say nothing.
 
 A value of zero is left out where absent means the same. A row that begins at `at` stands at its last second: so the window of a
 step never has a row of the step before, whether or not a store counts the edges of its windows (Prometheus 2 does, 3 does not).
@@ -38,6 +39,7 @@ from controlplane.history.requests.by_broker import Asked
 from controlplane.history.statements import COLUMNS, LARGEST, ROLLED
 from controlplane.history.store.wire import Point
 from quota.contracts.requests import BUCKETS, PHASES, ApiCounts, Histogram, RequestCounts, is_api, is_name
+from quota.contracts.topics_moved import TopicsMoved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -123,16 +125,17 @@ def _topics(text: str | None) -> Iterator[tuple[dict[str, str], int]]:
     if text is None:
         yield {"column": "topics_unknown"}, 1
         return
-    rows = orjson.loads(text)
-    has_rest = "" in rows
+    moved = TopicsMoved.from_trusted(orjson.loads(text))
+    has_rest = moved.rest_windows > 0
     yield {"column": "topics_rest"}, int(has_rest)
-    for topic, (produced, consumed, *unknown) in rows.items():
-        if topic:
-            yield {"column": "topic_named", "topic": topic}, 1
-            yield {"column": "topic_produced", "topic": topic}, produced
-            yield {"column": "topic_consumed", "topic": topic}, consumed
-            yield {"column": "topic_unknown", "topic": topic}, sum(unknown)
-            yield {"column": "topic_in_rest", "topic": topic}, int(has_rest)
+    for topic, (produced, consumed, unknown, records, uncounted) in moved.names.items():
+        yield {"column": "topic_named", "topic": topic}, 1
+        yield {"column": "topic_produced", "topic": topic}, produced
+        yield {"column": "topic_consumed", "topic": topic}, consumed
+        yield {"column": "topic_records", "topic": topic}, records
+        yield {"column": "topic_counted", "topic": topic}, 1 - uncounted
+        yield {"column": "topic_unknown", "topic": topic}, unknown
+        yield {"column": "topic_in_rest", "topic": topic}, int(has_rest)
 
 
 def _times(times: Histogram, **labels: str) -> Iterator[tuple[dict[str, str], int]]:
@@ -255,6 +258,8 @@ def _topics_text(values: Iterable[tuple[Mapping[str, str], int]], topic: str) ->
     rows: dict[str, list[int]] = {}
     if found.get("topic_named"):
         rows[topic] = [found.get("topic_produced", 0), found.get("topic_consumed", 0), unknown]
+        if found.get("topic_counted") == found["topic_named"]:  # rows that an earlier release wrote have none of them
+            rows[topic].append(found.get("topic_records", 0))
     if unknown:
         rows[""] = [0, 0, unknown]
     return orjson.dumps(rows).decode()

@@ -210,4 +210,6 @@ class Partition:
         if counts.uncommitted:
             size = counts.passed(self.state.high_watermark, self.log)
             if size and self.usage is not None:
-                self.usage.produced(size)
+                uncommitted = counts.uncommitted
+                self.usage.produced(size, uncommitted.records_passed)
+                uncommitted.records_passed = 0

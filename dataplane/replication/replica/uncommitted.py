@@ -6,7 +6,7 @@ cut them. What it cut may come back: another replica can still have it and lead 
 open again.
 
 Bytes are exact also where the high watermark, or a cut, falls between two batches that were written together. Of the markers
-among them only the sum is known: they count for the part that is committed last.
+among them only the sum is known: they count for the part that is committed last. Records are offsets: a marker has one, too.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ class _Group(NamedTuple):
 class Uncommitted:
     """Groups in order of their offsets."""
 
-    __slots__ = ("_cut", "_groups", "markers_passed")
+    __slots__ = ("_cut", "_groups", "markers_passed", "records_passed")
 
     def __init__(self) -> None:
         self.markers_passed = 0  # bytes of markers that are committed, not yet taken
+        self.records_passed = 0  # that are committed, not yet counted: who does sets it to 0
         self._groups: deque[_Group] = deque()
         self._cut: list[_Group] = []  # until the high watermark says that they will not come back
 
@@ -76,10 +77,12 @@ class Uncommitted:
                 groups.popleft()
                 total += group.size
                 self.markers_passed += group.markers
+                self.records_passed += group.end - group.start
             else:
                 part = _bytes_between(log, group.start, high_watermark)
                 if part:
                     groups[0] = group._replace(start=high_watermark, size=group.size - part)
+                    self.records_passed += high_watermark - group.start
                 return total + part
         return total
 

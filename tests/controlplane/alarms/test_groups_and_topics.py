@@ -328,7 +328,9 @@ def test_the_largest_is_compared_upwards_alone():
         assert fields(watch=watch, comparison="above") == fields(watch=watch, comparison="at_least") == []
         assert fields(watch=watch, comparison="below") == fields(watch=watch, comparison="at_most") == ["comparison"]
         assert fields(watch=watch, group="billing") == ["group"]
-    assert set(OF_ANY_GROUP.values()) == set(OF_GROUPS)
+    # That some group reads very much is no trouble: of records that are read and written there is no largest.
+    rates = {"group_consume_records_per_s", "group_produce_records_per_s"}
+    assert set(OF_ANY_GROUP.values()) == set(OF_GROUPS) - rates
 
 
 # --- unread records that are about to expire ------------------------------------------------------------------------------

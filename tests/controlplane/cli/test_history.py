@@ -121,24 +121,34 @@ def test_a_refusal_names_what_is_wrong(as_alice, instance):
 
 
 def test_the_lag_of_a_group_is_a_table(ok, instance):
-    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90, 5000)
+    lag_of(instance.id, "billing", int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60 - 120, 1200, 90, 5000, (90, 90))
     said = ok("group", "history", instance.name, "billing", "--from", "-20m")
     head, *lines = said.out.splitlines()
     assert head.split() == [
         "time", "lag_messages", "lag_messages_max", "lag_bytes", "lag_bytes_max", "lag_seconds", "lag_seconds_max",
+        "consume_records_per_s", "produce_records_per_s",
     ]  # fmt: skip
     (line,) = [line for line in lines if "1200" in line]
-    assert line.split()[-8:] == ["1200", "1200", "4.88", "KiB", "4.88", "KiB", "90", "90"]
+    assert line.split()[-10:] == ["1200", "1200", "4.88", "KiB", "4.88", "KiB", "90", "90", "1.5", "1.5"]
     assert "Steps of 60 s, of rows of 60 s" in said.err
 
 
 def test_what_a_topic_moved_is_a_table(ok, instance, last):
-    keep_topics(instance, {last - 50: window({"orders": (10 * 3 * MIB, 10 * MIB)})}, last - 40)
+    keep_topics(instance, {last - 50: window({"orders": (10 * 3 * MIB, 10 * MIB, 25)})}, last - 40)
     said = ok("topic", "history", instance.name, "orders", "--from", "-20m")
     head, *lines = said.out.splitlines()
-    assert head.split() == ["time", "produce_bytes_per_s", "consume_bytes_per_s", *OF_GROUPS]
+    assert head.split() == [
+        "time",
+        "produce_bytes_per_s",
+        "consume_bytes_per_s",
+        *OF_GROUPS,
+        "produce_records_per_s",
+        "storage_used_bytes",
+    ]
     (line,) = [line for line in lines if "3 MiB/s" in line]
-    assert line.split()[-7:] == ["3", "MiB/s", "1", "MiB/s", "-", "-", "-"], "nobody reads it"
+    assert line.split()[-9:] == ["3", "MiB/s", "1", "MiB/s", "-", "-", "-", "2.5", "-"], (
+        "nobody reads it, nor meters it"
+    )
     assert "Steps of 10 s, of rows of 10 s" in said.err
 
 

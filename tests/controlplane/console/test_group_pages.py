@@ -302,7 +302,7 @@ def lagged(hers):  # noqa: F811
     """Two minutes of its lag."""
     last = int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
     lag_of(hers.instance_id, "billing", last - 600, 5, 30, 2**20)
-    lag_of(hers.instance_id, "billing", last - 120, 1200, 90, 3 * 2**20)
+    lag_of(hers.instance_id, "billing", last - 120, 1200, 90, 3 * 2**20, (90, 120))
 
 
 def test_the_lag_over_time_is_three_charts_with_a_table_behind_each(at_alice, at, lagged):
@@ -316,6 +316,12 @@ def test_the_lag_over_time_is_three_charts_with_a_table_behind_each(at_alice, at
     assert re.search(r"1\s200 1\s200", text)  # maximum, average
     assert "1 min 30 s 1 min 30 s" in text
     assert "30 s" in text
+
+
+def test_records_that_a_group_reads_and_that_come_are_a_chart_of_two_lines(at_alice, at, lagged):
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Records read and written as a table" in text
+    assert "1.5/s 2/s" in text
 
 
 @pytest.mark.parametrize("name", ["1h", "6h", "24h", "7d", "15d", "400d"])

@@ -202,6 +202,15 @@ def test_so_does_one_that_went_long_ago(at_alice, topics, instance):
     assert at_alice.get(f"{topics}/topics/never").status_code == 404
 
 
+def test_records_that_were_produced_are_a_chart_where_brokers_tell_them(at_alice, topics, instance):
+    last = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 60
+    keep_topics(instance, {last: window({"orders": (10 * 3 * 2**20, 0, 25)})}, last + 10)
+    text = text_of(at_alice.get(f"{topics}/topics/orders"))
+    assert "Records written as a table" in text
+    assert "2.5/s" in text
+    assert "Storage as a table" not in text, "nobody meters it"
+
+
 def test_charts_of_a_topic_have_marks_of_what_happened_to_its_instance(at_alice, topics, instance):
     last = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 60
     keep_topics(instance, {last: window({"orders": (10 * 3 * 2**20, 10 * 2**20)})}, last + 10)

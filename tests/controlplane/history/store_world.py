@@ -131,7 +131,9 @@ class World:
             counts.produced_bytes, counts.consumed_bytes = self.random.randrange(MIB), self.random.randrange(MIB)
             counts.topics = TopicsMoved()
             for name in self.random.sample(["orders", "events", "others"], 2):
-                counts.topics.count(name, self.random.randrange(1, 9999), self.random.randrange(9999))
+                records = self.random.choice([None, *range(9)]) if name == "events" else self.random.randrange(9)
+                sizes = self.random.randrange(1, 9999), self.random.randrange(9999)
+                counts.topics.count(name, *sizes, records)
             if at // 600 % 4 == 0:
                 counts.topics.shorten(1)
             both.append(RequestCounts.from_text(counts.to_text()))

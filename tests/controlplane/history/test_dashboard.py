@@ -29,7 +29,7 @@ def text():
     return exposition(
         "ins-k3v9x2qa",
         dict.fromkeys(METRICS, 1.0),
-        [GroupLag("billing", 5, 1.5, 900)],
+        [GroupLag("billing", 5, 1.5, 900, 60, 120)],
         is_known=True,
         requests=requests,
         topics=topics,

@@ -64,14 +64,18 @@ def seconds(clock):
     value=st.floats(0, 2**60),
 )
 def test_whatever_groups_are_called_a_parser_reads_it(names, value):
-    text = exposition(ONE, {"produce_bytes_per_s": value}, [GroupLag(name, 5, 1.5, 9) for name in names], is_known=True)
+    text = exposition(
+        ONE, {"produce_bytes_per_s": value}, [GroupLag(name, 5, 1.5, 9, 90) for name in names], is_known=True
+    )
     found = parsed(text)
     assert value_of(found, "produce_bytes_per_second", instance_id=ONE) == value
     for name in names:
         assert value_of(found, "group_lag_messages", instance_id=ONE, group=name) == 5
         assert value_of(found, "group_lag_bytes", instance_id=ONE, group=name) == 9
         assert value_of(found, "group_lag_seconds", instance_id=ONE, group=name) == 1.5
-    assert len(found) == 3 + 3 * len(names)  # two limits are unlimited
+        assert value_of(found, "group_consumed_records_per_second", instance_id=ONE, group=name) == 1.5
+        assert value_of(found, "group_produced_records_per_second", instance_id=ONE, group=name) is None, "not known"
+    assert len(found) == 3 + 4 * len(names)  # two limits are unlimited
 
 
 def test_names_have_base_units_and_no_two_are_alike():

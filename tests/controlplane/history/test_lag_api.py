@@ -20,10 +20,10 @@ def last():
     return int(SYSTEM_CLOCK.now().timestamp()) // 60 * 60
 
 
-def lag_of(instance_id, name, at, messages, age_s, size=None):
+def lag_of(instance_id, name, at, messages, age_s, size=None, moved=()):
     group, _ = LagGroup.objects.get_or_create(instance=instance_id, digest=digest_of(name), defaults={"name": name})
     oldest = -1 if age_s == 0 else None if age_s is None else (at - age_s) * 1000
-    sampling._written({group.pk: sampling.Figures(messages, oldest, size)}, at, 0)
+    sampling._written({group.pk: sampling.Minute(messages, oldest, size, *moved)}, at, 0)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def text(at):
 
 
 def test_the_last_hour_comes_in_minutes_with_gaps_as_null(asked, hers, last):  # noqa: F811
-    lag_of(hers.instance_id, "billing", last - 180, 5, 30, 900)
+    lag_of(hers.instance_id, "billing", last - 180, 5, 30, 900, (90, 6000))
     lag_of(hers.instance_id, "billing", last - 60, 0, 0)
     lag_of(hers.instance_id, "billing", last, 3, None)
     found = asked().json()
@@ -49,15 +49,18 @@ def test_the_last_hour_comes_in_minutes_with_gaps_as_null(asked, hers, last):  #
         {"name": "lag_messages", "unit": "records", "maximum": "lag_messages_max"},
         {"name": "lag_bytes", "unit": "bytes", "maximum": "lag_bytes_max"},
         {"name": "lag_seconds", "unit": "s", "maximum": "lag_seconds_max"},
+        {"name": "consume_records_per_s", "unit": "records/s", "maximum": None},
+        {"name": "produce_records_per_s", "unit": "records/s", "maximum": None},
     ]
     by_time = {each["time"]: each for each in found["items"]}
     assert by_time[text(last - 180)] == {
         "time": text(last - 180), "lag_messages": 5, "lag_messages_max": 5, "lag_bytes": 900, "lag_bytes_max": 900,
-        "lag_seconds": 30, "lag_seconds_max": 30,
+        "lag_seconds": 30, "lag_seconds_max": 30, "consume_records_per_s": 1.5, "produce_records_per_s": 100,
     }  # fmt: skip
     assert by_time[text(last - 120)]["lag_messages"] is None
     assert (by_time[text(last - 60)]["lag_messages"], by_time[text(last - 60)]["lag_seconds"]) == (0, 0)
     assert by_time[text(last - 60)]["lag_bytes"] is None, "nobody said so"
+    assert by_time[text(last - 60)]["consume_records_per_s"] is None, "nobody knows"
     if text(last) in by_time:
         assert (by_time[text(last)]["lag_messages"], by_time[text(last)]["lag_seconds"]) == (3, None)
 
@@ -65,10 +68,11 @@ def test_the_last_hour_comes_in_minutes_with_gaps_as_null(asked, hers, last):  #
 def test_a_step_has_average_and_maximum(asked, hers, last):  # noqa: F811
     start = last // 3600 * 3600 - 3600
     for number, messages in enumerate((2, 4, 9)):
-        size = 100 * messages if number else None
-        lag_of(hers.instance_id, "billing", start + 60 * number, messages, 10 * (number + 1), size)
+        size, moved = (100 * messages, (60 * messages, 0)) if number else (None, ())
+        lag_of(hers.instance_id, "billing", start + 60 * number, messages, 10 * (number + 1), size, moved)
     (first, *_) = asked(from_=text(start), to=text(start + 3600), step=3600).json()["items"]
     assert (first["lag_bytes"], first["lag_bytes_max"]) == (650, 900), "of the minutes of which they are known"
+    assert (first["consume_records_per_s"], first["produce_records_per_s"]) == (6.5, 0), "likewise"
     assert [first[name] for name in ("lag_messages", "lag_messages_max", "lag_seconds", "lag_seconds_max")] == [
         5,
         9,

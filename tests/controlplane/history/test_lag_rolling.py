@@ -24,7 +24,8 @@ figures = st.none() | st.tuples(
     st.sampled_from([0, 0, 0, 1, 7, 2**40]),
     st.none() | st.just(-1) | st.integers(MIDNIGHT - DAY, MIDNIGHT).map(lambda s: 1000 * s + 500),
     st.sampled_from([0, 0, None, 3, 2**44]),
-)
+    st.sampled_from([(0, 0), (0, 0), (None, None), (0, 7), (6_000_000, 1)]),
+).map(lambda each: (*each[:3], *each[3]))
 
 
 def group_of(name="billing"):
@@ -32,11 +33,11 @@ def group_of(name="billing"):
 
 
 def kept(minutes, first):
-    """As the sampler does: (records, timestamp, bytes) of each minute from the first on; None: nothing was known."""
+    """As the sampler does: (records, timestamp, bytes, and what moved) of each minute from the first on; None: not known."""
     group = group_of()
     for number, found in enumerate(minutes):
         if found is not None:
-            sampling._written({group: sampling.Figures(*found)}, first + 60 * number, 5)
+            sampling._written({group: sampling.Minute(*found)}, first + 60 * number, 5)
     return group
 
 
@@ -52,18 +53,19 @@ def ages(minutes, first):
     for number, each in enumerate(minutes):
         if each is not None:
             moment = first + 60 * number
-            messages, oldest, size = each
+            messages, oldest, size, *moved = each
             age = None if oldest is None else 0.0 if oldest == -1 else moment + 5 - oldest / 1000
-            found[moment] = (messages, age, size)
+            found[moment] = (messages, age, size, *moved)
     return found
 
 
 def expected(known, start, step_s):
     inside = [figures for moment, figures in known.items() if start <= moment < start + step_s]
     if not inside:
-        return (None,) * 6
-    messages, seconds = [m for m, _, _ in inside], [s for _, s, _ in inside if s is not None]
-    sizes = [size for _, _, size in inside if size is not None]
+        return (None,) * 8
+    messages, seconds = [each[0] for each in inside], [each[1] for each in inside if each[1] is not None]
+    sizes = [each[2] for each in inside if each[2] is not None]
+    moved = [each[3:] for each in inside if each[3] is not None]
     return (
         round(sum(messages) / len(messages), 1),
         max(messages),
@@ -71,6 +73,8 @@ def expected(known, start, step_s):
         max(sizes) if sizes else None,
         round(sum(seconds) / len(seconds), 1) if seconds else None,
         round(max(seconds), 1) if seconds else None,
+        *(round(sum(each) / (60 * len(moved)), 3) for each in zip(*moved, strict=True)),
+        *(() if moved else (None, None)),
     )
 
 
@@ -83,7 +87,7 @@ def shown(start, end, step_s, clock):
         step_s=step_s,
         clock=clock,
     )
-    columns = [values for series in found.series for values in (series.values, series.maxima)]
+    columns = [values for series in found.series for values in (series.values, series.maxima) if values]
     return list(zip(*columns, strict=True))
 
 
@@ -124,12 +128,22 @@ def same(found, wanted):
     )
 
 
-def test_a_day_in_which_everything_is_read_is_one_row(db):
-    kept([(0, -1, 0)] * (24 * 60 + 120), MIDNIGHT)
+@pytest.mark.parametrize("moved", [(None, None), (0, 0)])
+def test_a_day_in_which_everything_is_read_is_one_row(db, moved):
+    kept([(0, -1, 0, *moved)] * (24 * 60 + 120), MIDNIGHT)
     rolling.roll_up(clock=at(MIDNIGHT + DAY + 2 * 3600 + rolling.SETTLED_S))
     hours = [((row.at - MIDNIGHT) // 3600, (row.until - MIDNIGHT) // 3600) for row in LagHours.objects.order_by("at")]
     assert hours == [(0, 23), (24, 25)]
     assert LagMinutes.objects.count() == 26
+
+
+def test_hours_in_which_a_group_that_is_not_behind_read_are_rows_of_their_own(db):
+    kept([(0, -1, 0, 600, 600)] * 60 + [(0, -1, 0, 0, 0)] * 120, MIDNIGHT)
+    rolling.roll_up(clock=at(MIDNIGHT + 3 * 3600 + rolling.SETTLED_S))
+    rows = LagHours.objects.order_by("at")
+    assert [((row.until - MIDNIGHT) // 3600, row.moved, row.consumed_sum, row.produced_sum) for row in rows] == [
+        (0, 60, 36_000, 36_000), (2, 60, 0, 0),
+    ]  # fmt: skip
 
 
 def test_an_hour_of_before_bytes_were_known_is_shown_and_has_none(db):
@@ -145,7 +159,7 @@ def test_an_hour_of_before_bytes_were_known_is_shown_and_has_none(db):
         seconds_sum=0,
         seconds_max=0,
     )
-    assert shown(NOON, NOON + 3600, 3600, at(NOON + 20 * DAY)) == [(1, 1, None, None, 0, 0)]
+    assert shown(NOON, NOON + 3600, 3600, at(NOON + 20 * DAY)) == [(1, 1, None, None, 0, 0, None, None)]
 
 
 def test_an_hour_is_made_only_when_it_is_over_and_settled(db):

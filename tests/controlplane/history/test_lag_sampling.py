@@ -7,6 +7,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -83,16 +84,50 @@ def test_a_group_that_stands_still_has_one_row_an_hour(hers, present):
     for _ in range(61):
         sampling.sample(clock=present)
         present.advance(60)
-    assert rows() == [("billing", 0, 59, 2), ("billing", 60, 60, 2)]
+    # Of its first minute nobody knows yet that it read nothing.
+    assert rows() == [("billing", 0, 0, 2), ("billing", 1, 59, 2), ("billing", 60, 60, 2)]
 
 
 def test_what_has_changed_begins_a_row(hers, present):
-    for offset in (102, 102, 103, 104, 104):
+    for offset in (102, 102, 102, 103, 104, 104, 104):
         hers.billing.offsets[f"{hers.key}.orders", 0] = offset
         sampling.sample(clock=present)
         present.advance(60)
-    assert rows() == [("billing", 0, 1, 2), ("billing", 2, 2, 1), ("billing", 3, 4, 0)]
+    assert rows() == [
+        ("billing", 0, 0, 2), ("billing", 1, 2, 2), ("billing", 3, 3, 1), ("billing", 4, 4, 0), ("billing", 5, 6, 0),
+    ]  # fmt: skip
+    assert moved() == [None, 0, 1, 1, 0]
     assert LagMinutes.objects.order_by("at").last().oldest_ms == rounds.NOTHING_LEFT
+
+
+def moved():
+    """Records that were consumed in a minute, by row."""
+    return list(LagMinutes.objects.order_by("at").values_list("consumed", flat=True))
+
+
+def test_records_that_a_group_read_and_that_came_are_told_as_of_a_whole_minute(hers, present):
+    topic = f"{hers.key}.orders"
+    sampling.sample(clock=present)
+    present.advance(90)
+    hers.billing.offsets[topic, 0] += 1
+    first, stamps = hers.groups.logs[topic, 0]
+    hers.groups.logs[topic, 0] = (first, [*stamps, *stamps[-1:] * 30])
+    sampling.sample(clock=present)
+    assert LagMinutes.objects.order_by("at").values_list("consumed", "produced").last() == (1, 20)
+
+
+@pytest.mark.parametrize("what", ["an offset is set back", "a partition more", "the cache forgot", "it was long ago"])
+def test_where_nobody_can_say_what_a_group_read_it_is_not_known_and_never_0(hers, present, what):
+    sampling.sample(clock=present)
+    present.advance(240 if what == "it was long ago" else 60)
+    if what == "an offset is set back":
+        hers.billing.offsets[f"{hers.key}.orders", 0] -= 1
+    elif what == "a partition more":
+        hers.billing.offsets[f"{hers.key}.orders", 1] = 0
+    elif what == "the cache forgot":
+        cache.clear()
+    sampling.sample(clock=present)
+    assert moved()[-1] is None
 
 
 def test_a_minute_without_a_look_is_a_gap(hers, present, admin):
@@ -285,7 +320,7 @@ def test_a_minute_has_bytes_and_what_was_sized_before_is_not_asked_for_again(her
     sampling.sample(clock=present)
     present.advance(60)
     sampling.sample(clock=present)
-    assert LagMinutes.objects.get().size == 200
+    assert list(LagMinutes.objects.values_list("size", flat=True)) == [200, 200]
     assert admin.backlogs.asked == 1
     present.advance(60)
     start, stamps = hers.groups.logs[f"{hers.key}.orders", 0]
@@ -402,6 +437,7 @@ def test_a_look_is_a_few_questions_whatever_the_number_of_groups(hers, present):
     assert {name: many[name] for name in ("coordinated", "spans")} == {"coordinated": 1, "spans": 1}
     assert (many["offsets"], many["oldest"]) == (2, 0)  # all stand where billing does
     assert few["offsets"] == 1
+    asked()  # of a group's second minute it is known that it read nothing
     _, statements = asked()
     assert statements <= 16
     assert LagMinutes.objects.filter(at=present.time.timestamp() - 60).count() == 0  # nobody has a new row
@@ -451,7 +487,8 @@ def test_a_worker_whose_clock_was_ahead_does_not_stop_the_others(hers, present):
     assert [sampling.sample(clock=present) for _ in range(2)] == [1, 0]
     move(present, now + 60)
     assert sampling.sample(clock=present) == 1
-    assert rows() == [("billing", 0, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
+    # What was read since a look at another time, nobody knows: that is no part of a run in which nothing was.
+    assert rows() == [("billing", 0, 0, 2), ("billing", 1, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
 
 
 def test_a_mark_that_is_a_little_ahead_has_the_minute(hers, present):
@@ -467,7 +504,8 @@ def test_a_minute_that_was_taken_twice_is_counted_once(hers, present):
     for at in (now, now + 60, now + 24 * HOUR, now + 60):
         move(present, at)
         sampling.sample(clock=present)
-    assert rows() == [("billing", 0, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
+    # What was read since a look at another time, nobody knows: that is no part of a run in which nothing was.
+    assert rows() == [("billing", 0, 0, 2), ("billing", 1, 1, 2), ("billing", 24 * 60, 24 * 60, 2)]
 
 
 def test_an_instance_of_many_groups_leaves_the_others_their_ages(monkeypatch):

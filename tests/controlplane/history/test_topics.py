@@ -38,11 +38,11 @@ WITHOUT = counts_of(1).to_text()
 
 
 def window(topics, requests=1, most=200):
-    """As a broker tells it: topics by name with bytes produced and consumed."""
+    """As a broker tells it: topics by name with bytes produced and consumed, and with records if it counts them."""
     found = counts_of(requests) if requests else RequestCounts()
     found.topics = TopicsMoved()
-    for name, (produced, consumed) in topics.items():
-        found.topics.count(name, produced, consumed)
+    for name, row in topics.items():
+        found.topics.count(name, *row)
     found.topics.shorten(most)
     found.carried_windows = 1
     return found.to_text()
@@ -209,10 +209,13 @@ def test_the_last_hour_comes_in_steps_of_ten_seconds(asked, instance):
         {"name": "group_lag_messages", "unit": "records", "maximum": None},
         {"name": "group_lag_bytes", "unit": "bytes", "maximum": None},
         {"name": "group_lag_seconds", "unit": "s", "maximum": None},
+        {"name": "produce_records_per_s", "unit": "records/s", "maximum": None},
+        {"name": "storage_used_bytes", "unit": "bytes", "maximum": None},
     ]
     nobody_reads = {f"group_lag_{name}": None for name in ("messages", "bytes", "seconds")}
+    not_counted = {"produce_records_per_s": None, "storage_used_bytes": None}
     assert found["items"][0] == {
-        "time": text(NOON), "produce_bytes_per_s": 100, "consume_bytes_per_s": 5, **nobody_reads,
+        "time": text(NOON), "produce_bytes_per_s": 100, "consume_bytes_per_s": 5, **nobody_reads, **not_counted,
     }  # fmt: skip
     rows = values(asked())
     assert rows[1:7] == [
@@ -224,6 +227,32 @@ def test_the_last_hour_comes_in_steps_of_ten_seconds(asked, instance):
         (0, 0),
     ]
     assert rows[-3:] == [(None, None)] * 3, "it is not known yet"
+
+
+def test_records_that_were_produced_are_known_where_all_brokers_count_them(asked, instance):
+    keep([sample(NOON + 10 * number, instance.id) for number in range(360)])
+    counted, not_counted = {"orders": (1000, 50, 35)}, {"orders": (1000, 50)}
+    keep_topics(
+        instance,
+        {
+            NOON: window(counted),
+            NOON + 10: window({"orders": (0, 50)}),
+            NOON + 20: window({"events": (9, 9)}),
+            NOON + 30: window(not_counted),
+        },
+        NOON + 3570,
+    )
+
+    def records(**query):
+        return [each["produce_records_per_s"] for each in asked(**query).json()["items"]]
+
+    assert records()[:5] == [3.5, 0, 0, None, 0]
+    assert records(step=30)[:2] == [1.167, None]
+    both = json.loads(row_of(window(counted), window(counted)))
+    assert (both, json.loads(row_of(window(counted), window(not_counted)))) == (
+        {"orders": [2000, 100, 0, 70]},
+        {"orders": [2000, 100]},
+    )
 
 
 def test_a_gap_of_the_cluster_is_a_gap_of_its_topics(asked, instance):

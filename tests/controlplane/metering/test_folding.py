@@ -247,6 +247,7 @@ class TestAfterwards:
 
     def test_of_a_topic_there_are_days_where_hours_are_folded(self, usage):
         found = selectors.topic_hours(instance=usage, topic="clicks", start=NOON - timedelta(days=9), end=NOON)
+        assert {each.stored_byte_seconds for each in found} == {3600}
         assert [(each.hour, each.last_hour, each.produced_bytes) for each in found] == [
             ("2026-05-01T00:00:00Z", "2026-05-01T23:00:00Z", 100),
             ("2026-05-02T00:00:00Z", "2026-05-02T23:00:00Z", 100),

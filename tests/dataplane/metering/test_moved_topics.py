@@ -34,6 +34,16 @@ def test_what_moved_is_told_once_and_of_nobody_else(life):
     assert taken(life) == {"orders": (5, 0)}
 
 
+def test_records_that_were_produced_are_told_once_with_their_bytes(life):
+    orders = life.meter.topic(ORDERS)
+    orders.produced(100, 3)
+    orders.produced(50, 1)
+    assert [each.records for each in life.meter.moved.take(100)] == [4]
+    life.run(15)
+    orders.produced(5, 2)
+    assert [each.records for each in life.meter.moved.take(100)] == [2]
+
+
 def test_it_is_told_on_when_records_have_been_made_meanwhile(life):
     orders = life.meter.topic(ORDERS)
     orders.produced(100)

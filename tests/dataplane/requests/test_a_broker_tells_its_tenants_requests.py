@@ -13,6 +13,9 @@ from quota.steps import run_through
 from tests.dataplane.handlers.test_describe_connections import BATCH, World, fetched, produced
 from tests.simulation.cluster import INSTANCE, TENANT_PORT
 
+RECORDS = 1
+"""In `BATCH`."""
+
 
 @pytest.fixture
 def world():
@@ -61,11 +64,12 @@ def test_a_window_has_what_each_topic_moved(world):
     assert fetched(client, offset=0).error_code == ErrorCode.NONE
     found = moved(world)
     assert found.of("orders").produced == 20 * len(BATCH)
+    assert found.records_of("orders") == 20 * RECORDS
     assert found.of("orders").consumed % len(BATCH) == 0
     assert found.of("orders").consumed > 0
     assert found.of("events") == (0, 0)
     produced(client, times=1)
-    assert moved(world).to_json() == {"orders": [len(BATCH), 0]}
+    assert moved(world).to_json() == {"orders": [len(BATCH), 0, 0, RECORDS]}
     assert told(world).requests == 0
 
 
