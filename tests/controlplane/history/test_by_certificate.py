@@ -22,9 +22,11 @@ from rest_framework.test import APIClient
 from controlplane.certificates.models import RouteCertificate
 from controlplane.certificates.readers import MARK, REFUSED
 from controlplane.core import client_certificate
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import AuditEntry
 from controlplane.instances import services as instances
 from tests.controlplane.conftest import WANTED, run_to_the_end
+from tests.controlplane.history.conftest import keep, sample
 from tests.controlplane.test_instances_api import URL
 from tests.support.certificates import DAY, Authority, Issued, name
 
@@ -40,7 +42,8 @@ def proxy(settings):
 
 @pytest.fixture
 def trusting(instance):
-    """Alice's instance, of which a route takes the clients of her authority."""
+    """Alice's instance, of which a route takes the clients of her authority, and which has seven connections now."""
+    keep([sample(int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 10, instance.id)])
     return trusts(instance, OURS)
 
 
@@ -117,6 +120,7 @@ def test_a_certificate_reads_what_a_key_reads(alice, trusting):
     by_key = alice.api.get(f"{URL}/{trusting.id}/prometheus")
     assert (answer.status_code, answer["Content-Type"]) == (200, by_key["Content-Type"])
     assert answer.content == by_key.content
+    assert f'sluice_connections{{instance="{trusting.id}"}} 7' in answer.content.decode()
     assert int(answer["RateLimit-Remaining"]) == int(answer["RateLimit-Limit"]) - 1
 
 

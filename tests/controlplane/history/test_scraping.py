@@ -56,7 +56,7 @@ def test_a_configuration_by_certificate_is_given_where_the_service_takes_certifi
     given = alice.api.get(url, {"by": "certificate"})
     assert "cert_file" in given.content.decode()
     assert alice.api.get(url, {"by": "key"}).content == alice.api.get(url).content
-    assert alice.api.get(url, {"by": "password"}).status_code == 422
+    assert alice.api.get(url, {"by": "password"}).status_code == 400
 
 
 @pytest.fixture
