@@ -122,7 +122,7 @@ def scrape(proxy, files):
 def test_the_certificate_of_the_handshake_reads_the_figures(trusting, scrape):  # noqa: F811
     status, text = scrape(trusting, of(trusting))
     assert status == 200
-    assert f'sluice_connections{{instance="{trusting.id}"}} 7' in text
+    assert f'sluice_connections{{instance_id="{trusting.id}"}} 7' in text
 
 
 def test_who_shows_none_and_who_only_writes_one_are_nobody(trusting, scrape):  # noqa: F811

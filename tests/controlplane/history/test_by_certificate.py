@@ -120,7 +120,7 @@ def test_a_certificate_reads_what_a_key_reads(alice, trusting):
     by_key = alice.api.get(f"{URL}/{trusting.id}/prometheus")
     assert (answer.status_code, answer["Content-Type"]) == (200, by_key["Content-Type"])
     assert answer.content == by_key.content
-    assert f'sluice_connections{{instance="{trusting.id}"}} 7' in answer.content.decode()
+    assert f'sluice_connections{{instance_id="{trusting.id}"}} 7' in answer.content.decode()
     assert int(answer["RateLimit-Remaining"]) == int(answer["RateLimit-Limit"]) - 1
 
 
