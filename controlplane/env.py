@@ -219,7 +219,8 @@ class Environment:
             lake_buckets=variables.get("SLUICE_LAKE_BUCKETS", "").strip().rstrip("/"),
             lake_loads_at_once=_positive(variables, "SLUICE_LAKE_LOADS_AT_ONCE", 1),
             tls=variables.get("SLUICE_TLS", "0") == "1",
-            **_client_certificates(variables),
+            client_certificates_from=_proxies(variables),
+            client_certificate_header=_client_certificate_header(variables),
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             rest_limits=_rest_limits(variables.get("SLUICE_REST_LIMITS", "")),
             workers=_positive(variables, "SLUICE_WORKERS", 2),
@@ -384,11 +385,15 @@ def _metrics(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _client_certificates(variables: Mapping[str, str]) -> dict[str, Any]:
-    name = "SLUICE_CLIENT_CERTIFICATES_FROM"
+def _client_certificate_header(variables: Mapping[str, str]) -> str:
     header = variables.get("SLUICE_CLIENT_CERTIFICATE_HEADER") or "Client-Cert"
     if not _HEADER.fullmatch(header):
         raise EnvironmentProblem(f"SLUICE_CLIENT_CERTIFICATE_HEADER must be such as Client-Cert, not {header!r}")
+    return header
+
+
+def _proxies(variables: Mapping[str, str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    name = "SLUICE_CLIENT_CERTIFICATES_FROM"
     try:
         networks = tuple(ip_network(each.strip()) for each in variables.get(name, "").split(",") if each.strip())
     except ValueError as error:
@@ -399,7 +404,7 @@ def _client_certificates(variables: Mapping[str, str]) -> dict[str, Any]:
         )
     if networks and variables.get("SLUICE_TLS", "0") != "1":
         raise EnvironmentProblem(f"{name} names proxies that speak TLS: SLUICE_TLS has to be 1")
-    return {"client_certificates_from": networks, "client_certificate_header": header}
+    return networks
 
 
 def _rest_limits(text: str) -> Mapping[str, int]:
