@@ -108,17 +108,17 @@ def is_issued(certificate: x509.Certificate, authorities: Iterable[str], now: da
 
 def _demand_authority(_policy: Policy, _certificate: x509.Certificate, found: x509.BasicConstraints | None) -> None:
     if found is None or not found.ca:
-        raise ValueError("not an authority")
+        raise ValueError  # not an authority
 
 
 def _demand_issuing(_policy: Policy, _certificate: x509.Certificate, found: x509.KeyUsage | None) -> None:
     if found is not None and not found.key_cert_sign:
-        raise ValueError("not for issuing")
+        raise ValueError  # not for issuing
 
 
 def _demand_of_client(_policy: Policy, _certificate: x509.Certificate, found: x509.ExtendedKeyUsage | None) -> None:
     if found is not None and not _CLIENTS_USES.intersection(found):
-        raise ValueError("not of a client")
+        raise ValueError  # not of a client
 
 
 _OF_AUTHORITIES = (
