@@ -67,6 +67,11 @@ SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies ar
                       http is sent to https, browsers are told to stay there (HSTS); the proxy's ``X-Forwarded-Proto``
                       and the last of ``X-Forwarded-For`` are believed: it must set both, drop
                       headers with underscores in their names, and be the only way in
+SLUICE_CLIENT_CERTIFICATES_FROM  networks of those proxies, such as ``10.3.0.0/24``: they are believed which client  empty
+                      certificate a caller has shown, by which a tenant's Prometheus reads figures. They must set the
+                      header anew, or take it away, in every request (docs/runbooks/client-certificates.md).
+                      Empty: an API key is the only way
+SLUICE_CLIENT_CERTIFICATE_HEADER  the header in which they tell it                         ``Client-Cert``
 SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
 SLUICE_REST_LIMITS    requests by REST in a minute: ``key_reads=3000,key_changes=600``; names and defaults  empty
                       of what is left out in REST_LIMITS below; 0: no limit
@@ -78,7 +83,9 @@ SLUICE_LEASE_S        how long a worker owns an operation without a sign of life
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -108,6 +115,7 @@ REST_LIMITS = MappingProxyType(
 MAIL_SECURITY = ("starttls", "tls", "off")
 MAIL_WITHIN_S = 5
 """For each answer of the mail server."""
+_HEADER = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 MOST_DIGITS = 10
 """Of a number in a list."""
 
@@ -161,6 +169,8 @@ class Environment:
     lake_buckets: str
     lake_loads_at_once: int
     tls: bool
+    client_certificates_from: tuple[IPv4Network | IPv6Network, ...]  # read by core/client_certificate.py, as the next
+    client_certificate_header: str
     debug: bool
     rest_limits: Mapping[str, int]  # every one of REST_LIMITS; 0: none
     workers: int
@@ -209,6 +219,8 @@ class Environment:
             lake_buckets=variables.get("SLUICE_LAKE_BUCKETS", "").strip().rstrip("/"),
             lake_loads_at_once=_positive(variables, "SLUICE_LAKE_LOADS_AT_ONCE", 1),
             tls=variables.get("SLUICE_TLS", "0") == "1",
+            client_certificates_from=_proxies(variables),
+            client_certificate_header=_client_certificate_header(variables),
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             rest_limits=_rest_limits(variables.get("SLUICE_REST_LIMITS", "")),
             workers=_positive(variables, "SLUICE_WORKERS", 2),
@@ -371,6 +383,28 @@ def _metrics(variables: Mapping[str, str]) -> dict[str, str]:
         "metrics_write_url": write_url,
         "metrics_user": user,
     }
+
+
+def _client_certificate_header(variables: Mapping[str, str]) -> str:
+    header = variables.get("SLUICE_CLIENT_CERTIFICATE_HEADER") or "Client-Cert"
+    if not _HEADER.fullmatch(header):
+        raise EnvironmentProblem(f"SLUICE_CLIENT_CERTIFICATE_HEADER must be such as Client-Cert, not {header!r}")
+    return header
+
+
+def _proxies(variables: Mapping[str, str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    name = "SLUICE_CLIENT_CERTIFICATES_FROM"
+    try:
+        networks = tuple(ip_network(each.strip()) for each in variables.get(name, "").split(",") if each.strip())
+    except ValueError as error:
+        raise EnvironmentProblem(f"{name} must be networks such as 10.3.0.0/24: {error}") from error
+    if any(not each.prefixlen for each in networks):
+        raise EnvironmentProblem(
+            f"{name} must be the networks of the proxies, not everybody's: anybody could write the header"
+        )
+    if networks and variables.get("SLUICE_TLS", "0") != "1":
+        raise EnvironmentProblem(f"{name} names proxies that speak TLS: SLUICE_TLS has to be 1")
+    return networks
 
 
 def _rest_limits(text: str) -> Mapping[str, int]:

@@ -79,9 +79,9 @@ class Client:
         except ValueError as error:
             raise Away(f"{self.url} answers {response.status_code}, and not as Sluice does") from error
 
-    def text(self, call: Call, ids: Mapping[str, str] = NO_IDS) -> str:
+    def text(self, call: Call, ids: Mapping[str, str] = NO_IDS, *, query: Mapping[str, Any] | None = None) -> str:
         """An answer that is no JSON: a file, metrics. Raises CliError."""
-        return self._answered(call, ids).text
+        return self._answered(call, ids, query=query).text
 
     def content(self, call: Call, ids: Mapping[str, str] = NO_IDS, *, query: Mapping[str, Any] | None = None) -> bytes:
         """A file that may hold any bytes. Raises CliError."""

@@ -66,9 +66,9 @@ class Session:
         """One thing."""
         self.output.document(self._called(call, ids, query=query))
 
-    def text(self, call: Call, **ids: str) -> None:
+    def text(self, call: Call, *, query: Mapping[str, Any] | None = None, **ids: str) -> None:
         """A file."""
-        self.output.text(self.client.text(call, self._ids(ids)))
+        self.output.text(self.client.text(call, self._ids(ids), query=query))
 
     def file(self, call: Call, *, query: Mapping[str, Any] | None = None, **ids: str) -> None:
         """A file that is for programs to open. Raises CliError."""

@@ -6,6 +6,7 @@ dry_runs        what a change would do: made, and taken back
 durations       how long operations take, by those that have succeeded
 scope           keeps tenants' data apart: a query says whose data it wants, or raises
 audit origin    one row per change that a person asked for; where a request comes from, and its id
+client_certificate   which one a caller has shown to the TLS proxy
 audit_chain audit_sealing   these rows as a chain that shows what was changed (the first is pure)
 audit_sides     what an entry says of before and after (pure)
 audit_folds     what can be repeated at will: one entry an hour

@@ -16,4 +16,5 @@ latest       the newest of it, of many instances and groups at once: what alarms
 exposition   the newest of it in Prometheus' text format (pure)
 now          what is in that
 scraping     where it is read, and a configuration to paste (pure)
+by_certificate   who reads it with a client certificate in place of an API key
 """

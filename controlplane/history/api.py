@@ -11,11 +11,14 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.accounts.authentication import ApiKeyAuthentication
 from controlplane.accounts.permissions import OperatorPermission, caller_of
+from controlplane.api.filters import choice_of, choice_parameter
 from controlplane.api.ranges import moment_of
 from controlplane.clusters.services import cluster_named
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
+from controlplane.history.by_certificate import CertificateAuthentication
 from controlplane.history.exposition import MEDIA_TYPE
 from controlplane.history.lag.selectors import group_history_get
 from controlplane.history.metrics import EVERY
@@ -25,6 +28,7 @@ from controlplane.history.requests.figures import per_s
 from controlplane.history.requests.selectors import requests_get, rows_of
 from controlplane.history.requests.topics import topic_history_get
 from controlplane.history.resolutions import MOST_POINTS
+from controlplane.history.scraping import BY_KEY, WAYS
 from controlplane.history.selectors import history_get, metrics_named
 from controlplane.history.serializers import (
     BrokerHistorySerializer,
@@ -52,6 +56,8 @@ RANGE = [
     OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: an hour before `to`"),
     OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
 ]
+KEY_IN_SCHEMA: list[Any] = [{"apiKey": []}]
+"""OpenAPI 3.0 has no word for client certificates."""
 LONGEST_STEP_S = 400 * 86_400
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -130,9 +136,14 @@ class InstanceMetricsApi(APIView):
 class InstancePrometheusApi(APIView):
     """/api/v1/instances/{id}/prometheus."""
 
-    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS)
+    authentication_classes = (ApiKeyAuthentication, CertificateAuthentication)
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS, auth=KEY_IN_SCHEMA)
     def get(self, request: Request, instance_id: str) -> HttpResponse:
-        """The newest figures of an instance and the lag of its groups, for Prometheus; the API key is its bearer token."""
+        """The newest figures of an instance and the lag of its groups, for Prometheus.
+
+        The API key is its bearer token. Where the service takes them, a client certificate does in its place.
+        """
         text = exposition_get(organisation=caller_of(request).organisation, instance_id=instance_id)
         return HttpResponse(text, content_type=MEDIA_TYPE)
 
@@ -140,13 +151,20 @@ class InstancePrometheusApi(APIView):
 class InstanceScrapeConfigApi(APIView):
     """/api/v1/instances/{id}/scrape-config."""
 
-    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR}, tags=TAGS)
+    @extend_schema(
+        responses={(200, "text/plain"): OpenApiTypes.STR},
+        parameters=[
+            choice_parameter("by", WAYS, "what that Prometheus shows: an API key (default), or a client certificate")
+        ],
+        tags=TAGS,
+    )
     def get(self, request: Request, instance_id: str) -> HttpResponse:
         """What to paste into the configuration of a Prometheus that is to read the instance's figures: YAML."""
         found = scraping_get(
             organisation=caller_of(request).organisation,
             instance_id=instance_id,
             asked_at=request.build_absolute_uri("/"),
+            by=choice_of(request, "by", WAYS) or BY_KEY,
         )
         return HttpResponse(found.config, content_type="text/plain; charset=utf-8")
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict
 from controlplane.core.kept import keep, kept
 from controlplane.history.exposition import GroupLag, exposition
 from controlplane.history.latest import lags_of, latest_get
 from controlplane.history.requests.brokers import totals_by_broker
 from controlplane.history.requests.reading import totals_of
 from controlplane.history.requests.topics import totals_by_topic
-from controlplane.history.scraping import Scraping, scraping_of
+from controlplane.history.scraping import BY_CERTIFICATE, BY_KEY, Scraping, scraping_of
 from controlplane.instances.selectors import instance_any
 
 if TYPE_CHECKING:
@@ -39,15 +40,28 @@ def exposition_get(*, organisation: Organisation, instance_id: str, clock: Clock
     return text
 
 
-def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str) -> Scraping:
-    """Where the figures are read: where nothing is configured, `asked_at`, where this service was asked. Raises NotFound."""
-    return scraping_at(instance=instance_any(organisation=organisation, instance_id=instance_id), asked_at=asked_at)
+def scraping_get(*, organisation: Organisation, instance_id: str, asked_at: str, by: str = BY_KEY) -> Scraping:
+    """Where the figures are read: where nothing is configured, `asked_at`, where this service was asked.
+
+    Raises NotFound; Conflict for client certificates that the service does not take.
+    """
+    instance = instance_any(organisation=organisation, instance_id=instance_id)
+    if by == BY_CERTIFICATE and not takes_certificates():
+        raise Conflict(
+            "this service takes no client certificates: use an API key", code="client_certificates_not_taken"
+        )
+    return scraping_at(instance=instance, asked_at=asked_at, by=by)
 
 
-def scraping_at(*, instance: Instance, asked_at: str) -> Scraping:
+def scraping_at(*, instance: Instance, asked_at: str, by: str = BY_KEY) -> Scraping:
     """The same; the caller has the instance from its organisation's scope."""
     environment = settings.ENVIRONMENT
-    return scraping_of(environment.scrape_url or environment.console_url or asked_at, instance.pk)
+    return scraping_of(environment.scrape_url or environment.console_url or asked_at, instance.pk, by)
+
+
+def takes_certificates() -> bool:
+    """Whether a proxy tells what client certificates callers have shown."""
+    return bool(settings.ENVIRONMENT.client_certificates_from)
 
 
 def _text(instance: Instance, now_s: int) -> str:

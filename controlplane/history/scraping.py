@@ -14,11 +14,25 @@ scrape_configs:
     scheme: {scheme}
     metrics_path: {path}
     scrape_interval: {interval_s}s
-    authorization:
-      credentials_file: {key_file}
-    static_configs:
+{proof}    static_configs:
       - targets: ["{target}"]
 """
+
+
+BY_KEY, BY_CERTIFICATE = WAYS = ("key", "certificate")
+_PROOFS = {
+    BY_KEY: f"""\
+    authorization:
+      credentials_file: {KEY_FILE}
+""",
+    BY_CERTIFICATE: """\
+    tls_config:
+      cert_file: /etc/prometheus/sluice-client.pem
+      key_file: /etc/prometheus/sluice-client.key
+      # ca_file: /etc/prometheus/sluice-ca.pem  # only where no public authority has issued the certificate of this address
+""",
+}
+"""Of who asks, by what they show."""
 
 
 class Scraping(NamedTuple):
@@ -28,8 +42,11 @@ class Scraping(NamedTuple):
     config: str
 
 
-def scraping_of(base: str, instance_id: str) -> Scraping:
-    """`base` is where this service is reached, such as ``https://kafka.example.com``, with a path before ours or without."""
+def scraping_of(base: str, instance_id: str, by: str = BY_KEY) -> Scraping:
+    """`base` is where this service is reached, such as ``https://kafka.example.com``, with a path before ours or without.
+
+    `by` is one of WAYS.
+    """
     base = base.rstrip("/")
     path = f"/api/v1/instances/{instance_id}/prometheus"
     parts = urlsplit(base)
@@ -38,7 +55,7 @@ def scraping_of(base: str, instance_id: str) -> Scraping:
         scheme=parts.scheme,
         path=f"{parts.path}{path}",
         interval_s=INTERVAL_S,
-        key_file=KEY_FILE,
+        proof=_PROOFS[by],
         target=parts.netloc,
     )
     return Scraping(f"{base}{path}", config)

@@ -43,6 +43,8 @@ def test_postgresql_with_everything_said():
      {"SLUICE_REST_LIMITS": "key_reads"}, {"SLUICE_REST_LIMITS": "key_reads=99999999999"},
      {"SLUICE_CONSOLE_URL": "kafka.example.com"},
      {"METRICS_URL": "kafka.example.com"}, {"METRICS_URL": "ftp://kafka.example.com"}, {"SLUICE_SCRAPE_URL": "kafka.example.com"},
+     {"SLUICE_CLIENT_CERTIFICATES_FROM": "10.3.0.7"}, {"SLUICE_CLIENT_CERTIFICATES_FROM": "proxy", "SLUICE_TLS": "1"},
+     {"SLUICE_CLIENT_CERTIFICATES_FROM": "0.0.0.0/0", "SLUICE_TLS": "1"}, {"SLUICE_CLIENT_CERTIFICATE_HEADER": "Client_Cert"},
      {"METRICS_WRITE_URL": "http://mimir:9009/push"}, {"METRICS_USER": "sluice"},
      {"METRICS_URL": "https://user@kafka.example.com"}, {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
 )  # fmt: skip
@@ -99,6 +101,13 @@ def test_an_address_to_scrape_from_before_is_refused_with_the_name_of_its_settin
 def test_a_store_may_stand_behind_the_same_name():
     for url in (f"{SERVICE}:9090", f"{SERVICE}/prometheus"):
         assert Environment.read({"METRICS_URL": url, "SLUICE_ALLOWED_HOSTS": "kafka.example.com"}).metrics_url == url
+
+
+def test_whose_word_is_taken_for_client_certificates_is_nobodys_until_it_is_said():
+    assert Environment.read({}).client_certificates_from == ()
+    found = Environment.read({"SLUICE_CLIENT_CERTIFICATES_FROM": "10.3.0.0/24, fd00::7", "SLUICE_TLS": "1"})
+    assert [str(each) for each in found.client_certificates_from] == ["10.3.0.0/24", "fd00::7/128"]
+    assert found.client_certificate_header == "Client-Cert"
 
 
 def test_limits_of_rest_that_are_not_said_are_the_defaults():

@@ -703,4 +703,29 @@ HOLES: tuple[Hole, ...] = (
         "",
         ("tests/dataplane/handlers/test_write_txn_markers.py", "-k", "leaves_no_trace"),
     ),
+    # --- client certificates in place of API keys ---------------------------------------------------------------------
+    Hole(
+        "certificate-believed",
+        "Anybody writes a tenant's certificate, which is no secret, into a header and reads its figures.",
+        "controlplane/core/client_certificate.py",
+        'if not text or not _is_proxy(request.META.get("REMOTE_ADDR", "")):',
+        "if not text:",
+        ("tests/controlplane/history/test_by_certificate.py", "-k", "any_other_address"),
+    ),
+    Hole(
+        "certificate-unverified",
+        "Whoever knows an instance's id makes themselves a certificate for it.",
+        "controlplane/certificates/readers.py",
+        "    if not is_issued(certificate, [row.client_ca for row in rows], clock.now()):",
+        "    if not rows:",
+        ("tests/controlplane/history/test_by_certificate.py", "-k", "same_name or themselves or its_time"),
+    ),
+    Hole(
+        "certificate-unmarked",
+        "A client of Kafka, to which ACLs open one topic, reads the names of all.",
+        "controlplane/certificates/readers.py",
+        "    if not named:\n        raise Unauthenticated(REFUSED)\n    instance_id = asked if asked in named else named[0]\n",
+        "    instance_id = asked\n",
+        ("tests/controlplane/history/test_by_certificate.py", "-k", "no_prometheus or another_tenants or is_one_that"),
+    ),
 )

@@ -90,9 +90,15 @@ def metrics(ctx: typer.Context, instance: Instance) -> None:
 
 
 @app.add("scrape-config")
-def scrape_config(ctx: typer.Context, instance: Instance) -> None:
-    """What to paste into the configuration of a Prometheus that is to read its figures. An API key goes into a file beside it."""
-    of(ctx).text(ops.INSTANCE_SCRAPE_CONFIG, instance_id=instance)
+def scrape_config(
+    ctx: typer.Context,
+    instance: Instance,
+    by: Annotated[
+        Literal["key", "certificate"] | None, typer.Option(help="What that Prometheus shows. By default an API key.")
+    ] = None,
+) -> None:
+    """What to paste into the configuration of a Prometheus that is to read its figures. What it shows is in files beside it."""
+    of(ctx).text(ops.INSTANCE_SCRAPE_CONFIG, query=said(by=by), instance_id=instance)
 
 
 @app.add("snippet")

@@ -12,7 +12,7 @@ from controlplane.accounts.models import User
 from controlplane.accounts.scopes import CHANGE, CHANGING, LOOK, SCOPES, WHOLE_OF
 from controlplane.accounts.service_accounts import LONGEST_DESCRIPTION, ROLE_CHOICES
 from controlplane.accounts.services import password_checked
-from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm
+from controlplane.console.forms.base import AddressField, CidrsField, ConsoleForm, OnceForm
 from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_list
 from controlplane.tenants.models import Role
@@ -384,7 +384,7 @@ class ServiceAccountForm(ConsoleForm):
         return {**said, **custom_roles.role_named(role)}
 
 
-class ApiKeyForm(ConsoleForm):
+class ApiKeyForm(OnceForm):
     """What a new API key is to be called, and what it is limited to."""
 
     refusals: ClassVar = {"expires_at": "expires_on"}

@@ -10,15 +10,16 @@ from django.views.decorators.http import require_safe
 from controlplane.accounts.scopes import ALARMS
 from controlplane.alarms.events import MARKED
 from controlplane.alarms.timeline import events_of
+from controlplane.certificates.readers import MARK
 from controlplane.console.over_time import PART_OF_A_JOIN, broker_charts_of, charts_of, is_empty, legend_of
 from controlplane.console.page import tenant_page
 from controlplane.console.times import DAY, HOUR, RANGES, times_chosen
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.history.metrics import EVERY, Kind
-from controlplane.history.now import scraping_at
+from controlplane.history.now import scraping_at, takes_certificates
 from controlplane.history.requests.brokers import broker_history_get, brokers_get
 from controlplane.history.requests.selectors import requests_get, rows_of
-from controlplane.history.scraping import KEY_FILE
+from controlplane.history.scraping import BY_CERTIFICATE, KEY_FILE
 from controlplane.history.selectors import history_get
 from controlplane.history.together import asked_together
 from controlplane.instances.models import InstanceState
@@ -58,6 +59,9 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "part_of_a_join": PART_OF_A_JOIN,
         "key_file": KEY_FILE,
         "scraping": scraping_at(instance=instance, asked_at=request.build_absolute_uri("/")),
+        "by_certificate": takes_certificates()
+        and scraping_at(instance=instance, asked_at=request.build_absolute_uri("/"), by=BY_CERTIFICATE).config,
+        "mark": MARK.format(instance=instance.pk),
         **times_shown(chosen),
         **({} if chosen.is_wrong else _over_time(request, caller, instance, chosen)),
     }

@@ -17,12 +17,15 @@ from controlplane.console import single_sign_on
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import ApiKeyForm, RotationForm
 from controlplane.console.listing import listing
+from controlplane.console.once import made_once
 from controlplane.console.page import tenant_page
 from controlplane.console.proof import proof_asked
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict, SluiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.models import ApiKey
@@ -39,14 +42,18 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """
     form, text = ApiKeyForm(request.POST or None, organisation=caller.organisation, only=caller.limits.instances), None
     if request.method == "POST" and form.is_valid():
+
+        @transaction.atomic
+        def make() -> tuple[ApiKey, str]:
+            return services.api_key_create(
+                organisation=caller.organisation,
+                user=caller.person,
+                sso_until=single_sign_on.keys_until(request),
+                **form.wanted(),
+            )
+
         try:
-            with transaction.atomic():
-                _, text = services.api_key_create(
-                    organisation=caller.organisation,
-                    user=caller.person,
-                    sso_until=single_sign_on.keys_until(request),
-                    **form.wanted(),
-                )
+            text = key_made_once(request, caller, form, make)
             form = ApiKeyForm(organisation=caller.organisation, only=caller.limits.instances)
         except SluiceError as error:
             form.refuse(error)
@@ -126,6 +133,29 @@ def _page(
         "origin": request.build_absolute_uri("/").rstrip("/"),
     }
     return render(request, "console/keys.html", context, status=422 if form.errors else 200)
+
+
+def key_made_once(
+    request: HttpRequest, caller: Caller, form: ApiKeyForm, make: Callable[[], tuple[ApiKey, str]]
+) -> str | None:
+    """The text of the key that `make` makes; None where the form was sent before: nothing keeps it for a second answer.
+
+    Raises as `made_once`.
+    """
+    texts: list[str] = []
+
+    def noted() -> str:
+        key, text = make()
+        texts.append(text)
+        return key.id
+
+    made_once(request, caller, form, noted)
+    if texts:
+        return texts[0]
+    messages.warning(
+        request, "The key stood in the first answer alone. If you have not seen that, rotate it: you are shown another."
+    )
+    return None
 
 
 def row_of(key: ApiKey, caller: Caller) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from controlplane.console.forms.accounts import ApiKeyForm, RotationForm, Servic
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page
 from controlplane.console.proof import proof_asked
-from controlplane.console.views.keys import row_of
+from controlplane.console.views.keys import key_made_once, row_of
 from controlplane.core.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -72,15 +72,22 @@ def shown(request: HttpRequest, caller: Caller, service_account_id: str) -> Http
 def key(request: HttpRequest, caller: Caller, service_account_id: str) -> HttpResponse:
     """A new key that acts as it. The answer is the page with the key's text in it: nothing keeps it for a page after it."""
     found = _found(caller, service_account_id)
-    form, text = ApiKeyForm(request.POST, organisation=caller.organisation, id_of=KEY_IDS), None
+    form = ApiKeyForm(request.POST, organisation=caller.organisation, id_of=KEY_IDS)
     if form.is_valid():
         try:
-            _, text = service_accounts.service_account_key_create(
-                **_asked(caller), service_account_id=service_account_id, **form.wanted()
+            text = key_made_once(
+                request,
+                caller,
+                form,
+                lambda: service_accounts.service_account_key_create(
+                    **_asked(caller), service_account_id=service_account_id, **form.wanted()
+                ),
             )
         except SluiceError as error:
             form.refuse(error)
-    return _page(request, caller, found, key_form=None if text else form, text=text)
+        else:
+            return _page(request, caller, found, text=text)
+    return _page(request, caller, found, key_form=form)
 
 
 @require_POST

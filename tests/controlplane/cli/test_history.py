@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 
 import pytest
 
@@ -112,6 +114,14 @@ def test_a_configuration_of_prometheus_is_printed_as_it_is(ok, instance):
     said = ok("instance", "scrape-config", instance.name).out
     assert said.startswith("scrape_configs:\n")
     assert f"metrics_path: /api/v1/instances/{instance.id}/prometheus" in said
+
+
+def test_and_one_with_a_client_certificate_where_the_service_takes_them(ok, as_alice, instance, settings):
+    assert ok("instance", "scrape-config", instance.name, "--by", "key").out.startswith("scrape_configs:\n")
+    ran = as_alice("instance", "scrape-config", instance.name, "--by", "certificate")
+    assert (ran.status, "takes no client certificates" in ran.err) == (1, True)
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, client_certificates_from=(ip_network("10.3.0.0/24"),))
+    assert "cert_file" in ok("instance", "scrape-config", instance.name, "--by", "certificate").out
 
 
 def test_a_refusal_names_what_is_wrong(as_alice, instance):

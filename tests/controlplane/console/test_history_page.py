@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 
 import pytest
 from django.contrib.staticfiles import finders
@@ -130,6 +131,16 @@ def test_what_a_page_may_not_have_is_not_in_it(page, instance, last):
     main, _, _ = main.partition('id="scraping-title"')  # which has the address of metrics
     main = re.sub(r'<script id="[\w-]+" type="application/json">', "", main)
     assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|https?://(?!www\.w3\.org/)", main) == []
+
+
+def test_the_configuration_with_a_client_certificate_is_shown_where_the_service_takes_them(page, instance, settings):
+    heading = "With a client certificate in place of a key"
+    assert heading not in page().content.decode()
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, client_certificates_from=(ip_network("10.3.0.0/24"),))
+    body = page().content.decode()
+    assert heading in body
+    assert "cert_file: /etc/prometheus/sluice-client.pem" in body
+    assert f"sluice://{instance.id}/prometheus" in body
 
 
 def test_without_scripts_the_tables_stand_open_and_there_is_no_empty_picture(page, instance, last):

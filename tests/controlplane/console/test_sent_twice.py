@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from controlplane.accounts.models import ApiKey
 from controlplane.admission import purchases
 from controlplane.alarms.models import Alarm
 from controlplane.budgets.models import Budget
@@ -22,6 +23,7 @@ from controlplane.idempotency.models import RepeatableCall
 from controlplane.instances.models import Instance, Route
 from controlplane.kafka import topics
 from controlplane.loads.models import Load
+from tests.controlplane.rows import service_account_row
 
 from .conftest import text_of
 from .test_alarm_pages import FORM as ALARM
@@ -314,3 +316,47 @@ def test_a_token_is_of_the_page_that_it_was_opened_on(at_alice, instance):
     page = at_alice.post(NEW, BOUGHT | sent)
     assert "This form was sent before with other values" in html.unescape(text_of(page))
     assert instances().count() == 1
+
+
+# --- an API key, whose secret nothing keeps ---------------------------------------------------------------------------
+
+NOT_AGAIN = "The key stood in the first answer alone. If you have not seen that, rotate it: you are shown another."
+
+
+def keys_of(at):
+    return ApiKey.objects.for_organisation(at.organisation).filter(name="pipeline")
+
+
+def secrets_in(page):
+    return re.findall(r'id="new-key"[^>]*>(slc_[^<]+)<', page.content.decode())
+
+
+def test_a_key_is_made_once_and_its_secret_is_in_the_first_answer_alone(at_alice):
+    asked = {"name": "pipeline", "once": token_of(at_alice.get("keys"))}
+    first, second = (at_alice.post("keys", asked) for _ in range(2))
+    assert (first.status_code, second.status_code, keys_of(at_alice).count()) == (200, 200, 1)
+    (text,) = secrets_in(first)
+    assert NOT_AGAIN not in text_of(first)
+    assert secrets_in(second) == []
+    assert TWICE in text_of(second)
+    assert NOT_AGAIN in text_of(second)
+    assert text not in repr(list(calls().values()))
+
+
+def test_the_page_that_shows_a_key_makes_the_next_one(at_alice):
+    page = at_alice.get("keys")
+    for _ in range(2):
+        page = at_alice.post("keys", {"name": "pipeline", "once": token_of(page)})
+        assert len(secrets_in(page)) == 1
+    assert keys_of(at_alice).count() == 2
+
+
+def test_nor_is_a_key_of_a_service_account_made_twice(at_alice):
+    account = service_account_row(at_alice.organisation)
+    place = f"service-accounts/{account.id}"
+    asked = {"name": "pipeline", "once": token_of(at_alice.get(place))}
+    first, second = (at_alice.post(f"{place}/keys", asked) for _ in range(2))
+    assert keys_of(at_alice).get().service_account_id == account.id
+    assert [len(secrets_in(page)) for page in (first, second)] == [1, 0]
+    assert NOT_AGAIN in text_of(second)
+    assert len(secrets_in(at_alice.post(f"{place}/keys", asked | {"once": token_of(second)}))) == 1

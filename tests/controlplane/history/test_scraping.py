@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
 import yaml
 
-from controlplane.history.scraping import KEY_FILE, scraping_of
+from controlplane.history.scraping import BY_CERTIFICATE, KEY_FILE, scraping_of
 from tests.controlplane.test_instances_api import URL
 
 ONE = "ins-k3v9x2qa"
@@ -31,6 +32,31 @@ def test_the_configuration_leads_to_the_address(base, scheme, path, target):
     assert (job["scheme"], job["metrics_path"], job["static_configs"]) == (scheme, path, [{"targets": [target]}])
     assert job["authorization"] == {"credentials_file": KEY_FILE}
     assert (job["job_name"], job["scrape_interval"]) == (f"sluice-{ONE}", "15s")
+
+
+def test_a_client_certificate_stands_in_place_of_the_key():
+    base = "https://kafka.example.com"
+    (by_key,), (by_certificate,) = (
+        yaml.safe_load(found.config)["scrape_configs"]
+        for found in (scraping_of(base, ONE), scraping_of(base, ONE, BY_CERTIFICATE))
+    )
+    del by_key["authorization"]
+    assert by_certificate.pop("tls_config") == {
+        "cert_file": "/etc/prometheus/sluice-client.pem",
+        "key_file": "/etc/prometheus/sluice-client.key",
+    }
+    assert by_certificate == by_key
+
+
+def test_a_configuration_by_certificate_is_given_where_the_service_takes_certificates(alice, instance, settings):
+    url = f"{URL}/{instance.id}/scrape-config"
+    refused = alice.api.get(url, {"by": "certificate"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "client_certificates_not_taken")
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, client_certificates_from=(ip_network("10.3.0.0/24"),))
+    given = alice.api.get(url, {"by": "certificate"})
+    assert "cert_file" in given.content.decode()
+    assert alice.api.get(url, {"by": "key"}).content == alice.api.get(url).content
+    assert alice.api.get(url, {"by": "password"}).status_code == 400
 
 
 @pytest.fixture
