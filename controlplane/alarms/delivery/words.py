@@ -82,8 +82,10 @@ def name_shown(name: str) -> str:
 
 
 def title_text(rule: Rule, value_of: str = "") -> str:
-    """Of a figure, with its group or topic: ``Lag of group billing``; `value_of`: of any group's, the one whose it is."""
+    """Of a figure, with its group or topic: ``Lag of group billing``; `value_of`: of any group's, or broker's, whose it is."""
     figure, group = FIGURES[rule.watch], rule.group
+    if figure.any_broker and value_of:
+        return figure.of_one.format(name=value_of)
     if figure.any_of and value_of:
         figure, group = FIGURES[figure.any_of], value_of
     if group is not None:
@@ -135,8 +137,9 @@ def alarm_document(
 ) -> dict[str, Any]:
     """Of an alarm that fires, does not any more, or has no values. `place` names organisation and instance.
 
-    `is_repeated`: who gets it was told the same the last time. `value_of` is the group whose value it is, of a rule about any
-    group. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone, else empty.
+    `is_repeated`: who gets it was told the same the last time. `value_of` is the group, or broker, whose value it is, of a
+    rule about any. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone,
+    else empty.
     `is_back`: it does not fire, and was not told as firing before it had no values.
     """
     if ended:
