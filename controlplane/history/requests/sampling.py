@@ -27,7 +27,7 @@ from django.db.models import Max
 
 from controlplane.clusters import master
 from controlplane.clusters.selectors import broker_count
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import for_each_cluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.portions import portions
@@ -79,7 +79,7 @@ LEVELS: tuple[tuple[type[RequestRow], int], ...] = (
 
 def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Keep what has settled of the requests of every instance that runs; how many rows of windows that was."""
-    return sum(_sample_of(cluster, int(clock.now().timestamp())) for cluster in cluster_list())
+    return sum(for_each_cluster(lambda cluster: _sample_of(cluster, int(clock.now().timestamp())), "requests"))
 
 
 def mark_name(cluster_id: int) -> str:
@@ -177,15 +177,18 @@ def _instances_of(cluster: PhysicalCluster) -> QuerySet[Instance]:
 def finish(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Add up the last minute of clusters that have been away for long: their windows expire, and totals must not get less."""
     now_s = int(clock.now().timestamp())
-    for cluster in cluster_list():
-        mark = RequestMark.objects.filter(pk=mark_name(cluster.pk), taken__lt=now_s - AWAY_S).first()
-        if mark is None:
-            continue
-        end = floor(mark.taken, MINUTES.step_s) + MINUTES.step_s
-        with transaction.atomic():
-            same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled, rolled__lt=end)
-            if same.update(rolled=end):
-                _roll_up(cluster, mark.rolled, end)
+    for_each_cluster(lambda cluster: _finished(cluster, now_s), "the last minute of requests")
+
+
+def _finished(cluster: PhysicalCluster, now_s: int) -> None:
+    mark = RequestMark.objects.filter(pk=mark_name(cluster.pk), taken__lt=now_s - AWAY_S).first()
+    if mark is None:
+        return
+    end = floor(mark.taken, MINUTES.step_s) + MINUTES.step_s
+    with transaction.atomic():
+        same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled, rolled__lt=end)
+        if same.update(rolled=end):
+            _roll_up(cluster, mark.rolled, end)
 
 
 def _roll_up(cluster: PhysicalCluster, start: int, end: int) -> None:
