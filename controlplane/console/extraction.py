@@ -80,6 +80,7 @@ SPOKEN = (
 """Modules, and packages, every sentence of which may stand on a page."""
 MAILED = (
     "controlplane/accounts/identity/letters.py",
+    "controlplane/alarms/delivery/words.py",
     "controlplane/instances/letters.py",
     "controlplane/organisations/letters.py",
     "controlplane/policies/letters.py",
@@ -193,6 +194,7 @@ NO_WORDS = {
     *"Lax Strict Json Stable Empty Dead PreparingRebalance CompletingRebalance Ongoing PrepareCommit PrepareAbort".split(),
     *"CompleteCommit CompleteAbort GiB KiB MiB PiB TiB MiB/s Python".split(),
     " (In this service .*|For those who run the brokers\\.)$",
+    "(the code)",  # its place, in a text that is kept
     *("int | str", "cannot listen on \\S+:(?P<port>[0-9]+): "),
     # Reasons for a query without a tenant, and what is asserted.
     *(
