@@ -17,8 +17,8 @@ from controlplane.alarms.delivery.words import (
     budget_document,
     confirm_document,
     email_of,
-    test_document,
 )
+from controlplane.alarms.delivery.words import test_document as document_of_test
 from controlplane.alarms.machine import Telling
 from controlplane.alarms.rules import FIGURES, MISSING, OF_ANY_BROKER, OF_ANY_GROUP, REASONS, Comparison, Rule
 from controlplane.core.wording import filled, said_in
@@ -60,9 +60,9 @@ def document_of(watch: str, telling: Telling = Telling.FIRING, **members: object
         group="billing" if figure and figure.of_group else None,
         topic="audit" if figure and figure.of_topic else None,
     )
-    value_of = "billing" if watch in OF_ANY_GROUP else "3" if watch in OF_ANY_BROKER else ""
+    members.setdefault("value_of", "billing" if watch in OF_ANY_GROUP else "3" if watch in OF_ANY_BROKER else "")
     return alarm_document(
-        telling=telling, at=AT, place=PLACE, alarm_id="alm-1", name="alarm", rule=rule, value_of=value_of,
+        telling=telling, at=AT, place=PLACE, alarm_id="alm-1", name="alarm", rule=rule,
         **{"value": 2.0, "since": AT, "is_repeated": True, **members},
     )  # fmt: skip
 
@@ -83,12 +83,8 @@ def all_documents():
             yield document_of(watch, Telling.RESOLVED, ended=ended)
     for number in (1.0, 7.0):
         for group in ("", "billing"):
-            yield (
-                document_of("expiring_unread_messages", value=number, value_of=group)
-                if group
-                else document_of("expiring_unread_messages", value=number)
-            )
-    yield test_document(at=AT, place=PLACE, name="storage")
+            yield document_of("expiring_unread_messages", value=number, value_of=group)
+    yield document_of_test(at=AT, place=PLACE, name="storage")
     yield confirm_document(at=AT, instance_id="ins-1")
     for kind, is_over in (("actual", False), ("actual", True), ("forecast", False)):
         for instance in (None, PLACE["instance"]):
@@ -142,7 +138,7 @@ def test_each_reads_it_in_the_language_of_their_own(alice, told):
     User.objects.filter(email="alice@example.com").update(language=CHINESE)
     mails = told("Alice@example.com", "oncall@example.com")
     assert mails["Alice@example.com"]["Subject"].startswith("[触发中]")
-    assert "告警触发条件：存储用量 不低于 1 %，持续 5 min。" in mails["Alice@example.com"].get_content()
+    assert "已用存储 不低于 1 %" in mails["Alice@example.com"].get_content()
     assert mails["oncall@example.com"]["Subject"].startswith("[Firing]")
     assert "Storage used is 2 %. The alarm fires at:" in mails["oncall@example.com"].get_content()
 
