@@ -119,7 +119,8 @@ def rule_text(rule: Rule, filled: Filled = english) -> str:
         said = filled(REASONS[rule.watch])
     else:
         compared = filled(_COMPARED[rule.comparison or ""])
-        said = f"{title_text(rule, '', filled)} {compared} {value_text(rule.watch, rule.threshold or 0, filled)}"
+        title, threshold = title_text(rule, "", filled), value_text(rule.watch, rule.threshold or 0, filled)
+        said = filled("{title} {compared} {threshold}", title=title, compared=compared, threshold=threshold)
     return filled("{rule} for {time}", rule=said, time=duration_text(rule.duration_s)) if rule.duration_s else said
 
 
@@ -278,7 +279,7 @@ def email_of(document: Mapping[str, Any], filled: Filled = english, said: Callab
     alarm, state = data["alarm"], filled(STATES[document["type"]])
     if data["is_repeated"] and document["type"] != TYPES[Telling.RESOLVED]:
         state = filled("{state} (again)", state=state)
-    text = said(data["text"])
+    text = data["text"]
     if "detail" in data:  # one of an earlier release has it in English alone
         text = _text(document["type"], data, filled, said(data["detail"] or ""))
     lines = [text, "", filled("Alarm: {name} ({id})", name=alarm["name"], id=alarm["id"]), *where]

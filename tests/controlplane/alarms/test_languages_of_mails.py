@@ -29,6 +29,9 @@ from .rows import alarm_row, event_row, receiver_row
 AT = datetime(2026, 12, 3, 10, tzinfo=UTC)
 PLACE = {"organisation": {"id": "org-1", "name": "harbour"}, "instance": {"id": "ins-1", "name": "orders"}}
 NAMES = {
+    "Broker",
+    "broker",
+    "Kafka",
     "alarm",
     "alm",
     "rcv",
@@ -138,7 +141,7 @@ def test_each_reads_it_in_the_language_of_their_own(alice, told):
     User.objects.filter(email="alice@example.com").update(language=CHINESE)
     mails = told("Alice@example.com", "oncall@example.com")
     assert mails["Alice@example.com"]["Subject"].startswith("[触发中]")
-    assert "已用存储 不低于 1 %" in mails["Alice@example.com"].get_content()
+    assert "已用存储不低于 1 %" in mails["Alice@example.com"].get_content()
     assert mails["oncall@example.com"]["Subject"].startswith("[Firing]")
     assert "Storage used is 2 %. The alarm fires at:" in mails["oncall@example.com"].get_content()
 
