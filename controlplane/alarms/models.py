@@ -94,7 +94,7 @@ class Alarm(models.Model):
     # Receivers that were held back alone while others were told, with the last of machine.Telling that each was told.
     owed = models.JSONField(default=dict, db_default={})
     value = models.FloatField(null=True)  # the last one; null: there was none, or there is none now
-    value_of = models.CharField(max_length=1000, blank=True, default="", db_default="")  # of any group: whose it is
+    value_of = models.CharField(max_length=1000, blank=True, default="", db_default="")  # of any group, broker: whose
     missing = models.CharField(
         max_length=16, blank=True, default=""
     )  # rules.Missing: why there is none; empty: there is

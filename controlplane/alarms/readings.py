@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, OF_TOPICS, UNREAD, Missing
+from controlplane.alarms.rules import OF_ANY_BROKER, OF_ANY_GROUP, OF_GROUPS, OF_TOPICS, UNREAD, Missing
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.metrics import LEVELS
 from controlplane.health.rules import CODES
@@ -34,6 +34,7 @@ from controlplane.history.latest import (
     worst_get,
 )
 from controlplane.history.metrics import COUNTED, METRICS
+from controlplane.history.requests.brokers import broker_values, brokers_lately
 from controlplane.history.requests.topics import moved_lately
 from controlplane.history.resolutions import MINUTES
 from controlplane.metering.selectors import SILENT_FOR_ALARMS_S
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from controlplane.alarms.rules import Rule
     from controlplane.clusters.coordination import ObservedCluster
     from controlplane.health.rules import Health
+    from controlplane.history.requests.by_broker import Asked
     from controlplane.instances.models import Instance
 
 LOG = logging.getLogger(__name__)
@@ -78,6 +80,8 @@ WAITED_S = 60
 """Alarms are looked at every 30 s: of a shorter time, waiting between two looks would not be seen."""
 UNKNOWN = {"group_lag_bytes": Missing.NO_SIZE, "group_lag_seconds": Missing.NO_AGE}
 """Why a group has no figure that is there."""
+LATENCIES_BY_BROKER = ("produce_p99_ms", "fetch_p99_ms")
+"""Metrics by broker of which there is none where nothing was asked; the others are 0 then."""
 Watched = tuple[str, str | None]
 """What is watched, and the group or topic whose it is; None: the instance's."""
 
@@ -92,6 +96,7 @@ class Watches:
     groups: Sequence[tuple[str, str]] = ()
     topics: Sequence[tuple[str, str]] = ()
     any_group: Sequence[str] = ()
+    any_broker: Sequence[str] = ()
     unread: Sequence[str] = ()
     firing: Sequence[str] = ()
 
@@ -105,6 +110,7 @@ class Watches:
             groups=sorted({(instance, group) for instance, _, group, _ in rows if group is not None}),
             topics=sorted({(instance, topic) for instance, _, _, topic in rows if topic is not None}),
             any_group=sorted({instance for instance, watch, _, _ in rows if watch in OF_ANY_GROUP}),
+            any_broker=sorted({instance for instance, watch, _, _ in rows if watch in OF_ANY_BROKER}),
             unread=sorted({instance for instance, watch, _, _ in rows if watch == UNREAD}),
             firing=sorted({instance for instance, watch in firing if watch in OF_ANY_GROUP or watch == UNREAD}),
         )
@@ -114,10 +120,10 @@ class Watches:
 class Reading:
     """Of one instance: a value for everything that can be watched, or why there is none; what health says of a reason.
 
-    `whose`: of what is the largest of all groups, the group whose it is, by what is watched. Of what is watched while it fires
-    there are, likewise: `unseen`, what it may be if groups that are not seen now, but were within the last hour, are as they were
-    last, and which of them has most; `unknown`, groups of which it is not known, each with what it was last within an hour, or
-    None. `deleted`: groups that were lately, where there is no other.
+    `whose`: of what is the largest of all groups or brokers, the one whose it is, by what is watched. Of what is watched while it
+    fires there are, likewise: `unseen`, what it may be if groups that are not seen now, but were within the last hour, are as
+    they were last, and which of them has most; `unknown`, groups of which it is not known, each with what it was last within an
+    hour, or None. `deleted`: groups that were lately, where there is no other.
     """
 
     values: Mapping[Watched, float | Missing] = field(default_factory=dict)
@@ -237,7 +243,26 @@ def _more(watched: Watches, known: Collection[str], now_s: int) -> dict[str, Mor
         rates = moved.get((instance, topic))
         for place, watch in enumerate(OF_TOPICS):
             found[instance][0][watch, topic] = Missing.NO_TOPIC if rates is None else rates[place] / WAITED_S
+    of_brokers = [name for name in watched.any_broker if name in known]
+    asked = brokers_lately(of_brokers, now_s, seconds=WAITED_S, fresh_s=FRESH_S)
+    for name in of_brokers:
+        _add_brokers(found[name], asked.get(name))
     return dict(found)
+
+
+def _add_brokers(more: More, asked: Mapping[int, Asked] | None) -> None:
+    """The largest of all brokers that were asked anything; None: what each of them was asked is not known."""
+    values, whose = more
+    of = {broker: broker_values(each, WAITED_S) for broker, each in (asked or {}).items()}
+    for watch, metric in OF_ANY_BROKER.items():
+        figures = [(value, -broker) for broker, each in of.items() if (value := each[metric]) is not None]
+        if figures:
+            value, broker = max(figures)  # of those that are the same the one with the smallest number
+            values[watch, None], whose[watch] = float(value), str(-broker)
+        elif asked is None:
+            values[watch, None] = Missing.NO_BROKERS
+        else:
+            values[watch, None] = Missing.NO_REQUESTS if metric in LATENCIES_BY_BROKER else 0.0
 
 
 def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest: Latest) -> Reading:
@@ -262,6 +287,7 @@ def reading_of(health: Health | None, document: Mapping[str, Any] | None, latest
     values |= {name: _percent(values[part], values[whole]) for name, (part, whole) in SHARES.items()}
     values |= dict.fromkeys((*OF_ANY_GROUP, UNREAD), Missing.NO_GROUP)  # until somebody has asked
     values |= dict.fromkeys(OF_TOPICS, Missing.NO_TOPIC)
+    values |= dict.fromkeys(OF_ANY_BROKER, Missing.NO_BROKERS)
     known: dict[Watched, float | Missing] = {(name, None): value for name, value in values.items()}
     return Reading(known, {code: reason.detail for code, reason in there.items()})
 

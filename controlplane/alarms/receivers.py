@@ -226,11 +226,13 @@ def receiver_delete(
     Raises NotFound, Conflict.
     """
     instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    # In evaluation's order, alarms first: it holds them while it writes messages, which wait for the receiver.
+    rows = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
+    alarms = list(rows.select_for_update().order_by("pk"))
     receiver = _locked(organisation, instance, receiver_id)
     if check is not None:
         check(receiver)
-    alarms = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
-    for alarm in alarms.select_for_update().order_by("pk"):
+    for alarm in alarms:
         if receiver.pk in alarm.receivers:
             alarm.receivers = [each for each in alarm.receivers if each != receiver.pk]
             alarm.save(force_update=True, update_fields=["receivers"])

@@ -19,10 +19,12 @@ health_level                       0 healthy, 1 degraded, 2 critical
 Requests, errors and latencies are those of the last minute that is known, which ended half a minute ago.
 
 A figure of a consumer group is called `group_` and the metric of its history, and its rule names the group; `any_group_` and the
-metric is that of whichever group of the instance has most, and a message names that one. `expiring_unread_messages` are records
-that groups have not read and that are about to expire (`history.lag.expiry`), of all groups together. A figure of a topic is
-called `topic_` and the metric of its history, and its rule names the topic: record bytes of the last minute that is known, 0 of a
-topic that moved nothing, or that is not there. Throttled time is that of the last minute that is known.
+metric is that of whichever group of the instance has most, and a message names that one. `any_broker_` and the metric of the
+instance's history by broker is, likewise, that of the broker which is slowest, or answers most errors.
+`expiring_unread_messages` are records that groups have not read and that are about to expire (`history.lag.expiry`), of all
+groups together. A figure of a topic is called `topic_` and the metric of its history, and its rule names the topic: record bytes
+of the last minute that is known, 0 of a topic that moved nothing, or that is not there. Throttled time is that of the last
+minute that is known.
 
 A value of None is no data, and `Missing` says why there is none. It is never taken for good, nor for bad.
 """
@@ -80,6 +82,7 @@ class Missing(StrEnum):
     NO_GROUP = "no_group"  # the history has no fresh minute of the group
     NO_SIZE = "no_size"  # a leader did not say how many bytes are unread, or was not asked
     NO_TOPIC = "no_topic"  # what the topic moved is not known: it is among those that moved least, or nothing is known
+    NO_BROKERS = "no_brokers"  # of the last minute it is not known what each broker was asked
     NO_AGE = "no_age"  # the oldest unread record has no timestamp, or was not looked at
     NO_RATE = "no_rate"  # what the group read in its last minute is not known: it is new, or its offsets were set back
     NOT_READ = "not_read"  # the instance could not be read
@@ -93,6 +96,7 @@ MISSING: Mapping[Missing, str] = {
     Missing.NO_ROUTES: "Routes are not known now",
     Missing.NO_GROUP: "The group was not seen in the last three minutes",
     Missing.NO_TOPIC: "What the topic moved is not known now",
+    Missing.NO_BROKERS: "What each broker was asked is not known now",
     Missing.NO_SIZE: "How many bytes are unread is not known now",
     Missing.NO_AGE: "The oldest unread record has no known time",
     Missing.NO_RATE: "How many records were read and written is not known now",
@@ -133,6 +137,8 @@ class Figure:
     of_group: bool = False  # its rule names a group
     of_topic: bool = False  # a topic
     any_of: str = ""  # it is the largest of all groups' figures of this name
+    any_broker: str = ""  # of all brokers' metrics of this name in the history by broker
+    of_one: str = ""  # its title where the broker is known, with {name} for that
 
     @property
     def typed(self) -> Scale:
@@ -184,6 +190,28 @@ FIGURES = {
     "any_group_lag_seconds": Figure(
         "Age of the oldest unread record of any group", "s", MANY, any_of="group_lag_seconds"
     ),
+    "any_broker_produce_p99_ms": Figure(
+        "Produce latency of any broker, 99 % of the requests",
+        "ms",
+        MOST_MS,
+        any_broker="produce_p99_ms",
+        of_one="Produce latency of broker {name}, 99 % of the requests",
+    ),
+    "any_broker_fetch_p99_ms": Figure(
+        "Fetch latency of any broker, 99 % of the requests",
+        "ms",
+        MOST_MS,
+        any_broker="fetch_p99_ms",
+        of_one="Fetch latency of broker {name}, 99 % of the requests",
+    ),
+    "any_broker_errors_per_s": Figure(
+        "Errors answered by any broker",
+        "errors/s",
+        MANY,
+        "are",
+        any_broker="errors_per_s",
+        of_one="Errors answered by broker {name}",
+    ),
     "expiring_unread_messages": Figure("Unread records that are about to expire", "records", MOST_BYTES, "are"),
     "topic_produce_bytes_per_s": Figure("Produce flow", "bytes/s", MOST_BYTES, scale=MIB_PER_S, of_topic=True),
     "topic_consume_bytes_per_s": Figure("Consume flow", "bytes/s", MOST_BYTES, scale=MIB_PER_S, of_topic=True),
@@ -192,6 +220,8 @@ OF_GROUPS = tuple(name for name, figure in FIGURES.items() if figure.of_group)
 OF_TOPICS = tuple(name for name, figure in FIGURES.items() if figure.of_topic)
 OF_ANY_GROUP = {name: figure.any_of for name, figure in FIGURES.items() if figure.any_of}
 """By their names, what each is the largest of."""
+OF_ANY_BROKER = {name: figure.any_broker for name, figure in FIGURES.items() if figure.any_broker}
+"""Likewise, of brokers."""
 UNREAD = "expiring_unread_messages"
 UPWARDS = (Comparison.ABOVE, Comparison.AT_LEAST)
 """How the largest of many is compared: that one of them is small says nothing."""
@@ -275,6 +305,8 @@ def _watched(members: Mapping[str, Any]) -> Iterable[FieldProblem]:
             yield FieldProblem("comparison", f"must be one of {', '.join(COMPARISONS)}")
         elif watch in OF_ANY_GROUP and comparison not in UPWARDS:
             yield FieldProblem("comparison", f"must be one of {', '.join(UPWARDS)}: it is the largest of all groups")
+        elif watch in OF_ANY_BROKER and comparison not in UPWARDS:
+            yield FieldProblem("comparison", f"must be one of {', '.join(UPWARDS)}: it is the largest of all brokers")
         most = FIGURES[watch].most
         if threshold is None:
             yield FieldProblem("threshold", f"{watch} is compared: say with what")

@@ -116,7 +116,7 @@ class AlarmSerializer(serializers.Serializer[Any]):
     )
     value = NumberField(allow_null=True, help_text="the last one; of a health reason 1 or 0; null: there is none")
     value_of = serializers.SerializerMethodField(
-        help_text="the group whose value it is, of a figure of any group; else null"
+        help_text="the group, or the broker's number, whose value it is, of a figure of any group or broker; else null"
     )
     missing = serializers.SerializerMethodField(
         help_text="why there is no value; null: there is one, or nobody has looked"

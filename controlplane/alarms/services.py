@@ -221,8 +221,8 @@ def _is_measured_otherwise(before: str, after: str) -> bool:
     return one is not None and other is not None and _kind(one) != _kind(other)
 
 
-def _kind(figure: Figure) -> tuple[str, bool, bool, bool]:
-    return figure.unit, figure.of_group, figure.of_topic, bool(figure.any_of)
+def _kind(figure: Figure) -> tuple[str, bool, bool, bool, bool]:
+    return figure.unit, figure.of_group, figure.of_topic, bool(figure.any_of), bool(figure.any_broker)
 
 
 def _begin_anew(alarm: Alarm, instance: Instance, actor: str, at: datetime) -> None:

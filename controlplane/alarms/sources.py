@@ -8,7 +8,7 @@ operations             begun, done, failed: `core.Operation`
 alarms                 fired and resolved: `AlarmEvent`
 resizes                sizes before and after: `instances.SpecChange`, which the bill is computed from
 throttling             times in which its own limits made clients wait: `ThrottledSpell` (`throttling`)
-brokers                away, so that others lead its partitions, and back: `clusters.BrokerAbsence`
+brokers                that led its partitions, away and back: `clusters.BrokerAbsence`
 moved partitions       what operators have moved between brokers, counted: `rebalancing.RebalanceMove`
 unread records         of a group, about to expire: `history.ExpiringUnread`
 groups                 that rebalanced, by the hour: `history.GroupRebalances`
@@ -146,13 +146,18 @@ def _of_throttling(instance: Instance, now: datetime) -> list[Source]:
 
 
 def _of_brokers(instance: Instance) -> list[Source]:
-    """Of its cluster, while there was the instance."""
-    rows = BrokerAbsence.objects.filter(cluster=instance.cluster_id, began_at__gte=instance.created_at)
+    """Of its cluster, while there was the instance: those that led partitions of it, or of which that is not known.
+
+    Who had but replicas on a broker sees no failover: that they are out of sync is health's.
+    """
+    of_cluster = BrokerAbsence.objects.filter(cluster=instance.cluster_id, began_at__gte=instance.created_at)
+    rows = of_cluster.filter(BrokerAbsence.met(instance.pk))
     if instance.deleted_at is not None:
         rows = rows.filter(began_at__lt=instance.deleted_at)
 
     def told(kind: str, row: BrokerAbsence) -> Told:
-        return Told(kind, str(row.broker_id), str(row.broker_id))
+        said = "it led partitions of the instance" if kind == "broker.away" and row.led is not None else ""
+        return Told(kind, str(row.broker_id), str(row.broker_id), detail=said)
 
     return [
         Rows({"broker.back": Q()}, rows, "ended_at", lambda row: told("broker.back", row)),

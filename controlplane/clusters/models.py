@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django.conf import settings
 from django.db import models
 
 from controlplane.clusters.address import ClusterAddress
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 DEFAULT_CAPACITY = 500
 
@@ -99,6 +102,9 @@ class BrokerAbsence(models.Model):
     broker_id = models.PositiveIntegerField()
     began_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)  # null: it is still away
+    # Of which instances it led partitions when it began, as `led_text` writes them: thousands are some kilobytes, where a row
+    # of each would be thousands of rows whenever a broker is renewed. Null: not known.
+    led = models.TextField(null=True)  # noqa: DJ001
 
     class Meta:
         """Read by cluster and time; a broker is away once at a time, whoever looks."""
@@ -115,6 +121,18 @@ class BrokerAbsence(models.Model):
 
     def __str__(self) -> str:
         return f"broker {self.broker_id} from {self.began_at:%Y-%m-%d %H:%M:%S}"
+
+    @staticmethod
+    def led_text(instances: Collection[str] | None) -> str | None:
+        """`` k3v9x2qa m2x8c4vb ``: ids without what all begin with, each between spaces, so that one can be looked for."""
+        if instances is None:
+            return None
+        return f" {' '.join(sorted(name.removeprefix('ins-') for name in instances))} "
+
+    @classmethod
+    def met(cls, instance: str) -> models.Q:
+        """Absences of brokers that led partitions of an instance, and those of which that is not known."""
+        return models.Q(led=None) | models.Q(led__contains=cls.led_text([instance]))
 
 
 class PortState(models.TextChoices):

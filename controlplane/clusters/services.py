@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.models import Broker, BrokerAbsence, ClusterState, PhysicalCluster, PortAllocation, PortState
@@ -20,7 +20,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange, Invalid, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 DEFAULT_CLUSTER = "default"
 TRIES = 20
+T = TypeVar("T")
 
 
 def cluster_ensure(*, name: str = DEFAULT_CLUSTER) -> PhysicalCluster:
@@ -41,6 +42,23 @@ def cluster_ensure(*, name: str = DEFAULT_CLUSTER) -> PhysicalCluster:
 def cluster_list() -> list[PhysicalCluster]:
     """Every physical cluster that is in use, the oldest first; at least the default one."""
     return list(PhysicalCluster.objects.exclude(state=ClusterState.RETIRED).order_by("pk")) or [cluster_ensure()]
+
+
+def for_each_cluster(look: Callable[[PhysicalCluster], T], what: str) -> list[T]:
+    """What `look` gives of each that is in use; `what` it looks for is said where that fails.
+
+    An unexpected error of one is logged, and keeps no other from its look. Raises OperationalError: that the database is away is
+    no cluster's fault.
+    """
+    found: list[T] = []
+    for cluster in cluster_list():
+        try:
+            found.append(look(cluster))
+        except OperationalError:
+            raise
+        except Exception:
+            LOG.exception("%s of cluster %s", what, cluster)
+    return found
 
 
 def clusters_known() -> list[PhysicalCluster]:
@@ -66,11 +84,14 @@ def cluster_named(name: str | None) -> PhysicalCluster:
 
 
 def cluster_observe(cluster: PhysicalCluster) -> ObservedCluster | None:
-    """What a cluster's ZooKeeper shows now, for a round over its instances; None where it does not answer."""
+    """What a cluster's ZooKeeper shows now, for a round over its instances; None where it does not answer, or speaks oddly."""
     try:
         return coordination.observe(zookeeper.tree(cluster.address))
     except ClusterUnavailable as error:
         LOG.warning("cluster %s: %s", cluster, error)
+        return None
+    except Exception:  # rounds go over the instances of other clusters, too
+        LOG.exception("what the ZooKeeper of cluster %s shows", cluster)
         return None
 
 
@@ -88,8 +109,17 @@ def brokers_sync(*, cluster: PhysicalCluster, live: Sequence[LiveBroker]) -> lis
     return [known[broker_id] for broker_id in sorted(known)]
 
 
-def brokers_watch(*, cluster: PhysicalCluster, live: Sequence[LiveBroker], clock: Clock = SYSTEM_CLOCK) -> None:
-    """Write down which brokers are registered now, and since when the others have been away; and when they were, for events."""
+def brokers_watch(
+    *,
+    cluster: PhysicalCluster,
+    live: Sequence[LiveBroker],
+    led_by: Callable[[int], Collection[str] | None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
+    """Write down which brokers are registered now, and since when the others have been away; and when they were, for events.
+
+    `led_by`: the instances of which a broker led partitions a moment ago; None: not known.
+    """
     rows = brokers_sync(cluster=cluster, live=live)
     there = {broker.id for broker in live}
     back = [row.pk for row in rows if row.broker_id in there and row.away_since is not None]
@@ -99,16 +129,26 @@ def brokers_watch(*, cluster: PhysicalCluster, live: Sequence[LiveBroker], clock
         Broker.objects.filter(pk__in=back).update(away_since=None)
     if gone:
         Broker.objects.filter(pk__in=gone, away_since__isnull=True).update(away_since=now)
-    _absences_kept(cluster, {row.broker_id: row.away_since or now for row in rows if row.broker_id not in there}, now)
+    away = {row.broker_id: row.away_since or now for row in rows if row.broker_id not in there}
+    _absences_kept(cluster, away, led_by or (lambda _broker: None), now)
 
 
-def _absences_kept(cluster: PhysicalCluster, away: Mapping[int, datetime], now: datetime) -> None:
+def _absences_kept(
+    cluster: PhysicalCluster,
+    away: Mapping[int, datetime],
+    led_by: Callable[[int], Collection[str] | None],
+    now: datetime,
+) -> None:
     """`away`: since when. Whoever was away before there were rows of it has one from then on."""
     rows = BrokerAbsence.objects.filter(cluster=cluster, ended_at=None)
     begun = set(rows.values_list("broker_id", flat=True))
     if begun - away.keys():
         rows.filter(broker_id__in=begun - away.keys()).update(ended_at=now)
-    new = [BrokerAbsence(cluster=cluster, broker_id=each, began_at=away[each]) for each in sorted(away.keys() - begun)]
+    new = [
+        BrokerAbsence(cluster=cluster, broker_id=each, began_at=began, led=BrokerAbsence.led_text(led_by(each)))
+        for each, began in sorted(away.items())
+        if each not in begun
+    ]
     if new:
         BrokerAbsence.objects.bulk_create(new, ignore_conflicts=True)  # of two workers that see it one begins it
 

@@ -80,6 +80,7 @@ SPOKEN = (
 """Modules, and packages, every sentence of which may stand on a page."""
 MAILED = (
     "controlplane/accounts/identity/letters.py",
+    "controlplane/alarms/delivery/words.py",
     "controlplane/instances/letters.py",
     "controlplane/organisations/letters.py",
     "controlplane/policies/letters.py",
@@ -193,6 +194,7 @@ NO_WORDS = {
     *"Lax Strict Json Stable Empty Dead PreparingRebalance CompletingRebalance Ongoing PrepareCommit PrepareAbort".split(),
     *"CompleteCommit CompleteAbort GiB KiB MiB PiB TiB MiB/s Python".split(),
     " (In this service .*|For those who run the brokers\\.)$",
+    "(the code)",  # its place, in a text that is kept
     *("int | str", "cannot listen on \\S+:(?P<port>[0-9]+): "),
     # Reasons for a query without a tenant, and what is asserted.
     *(
@@ -264,7 +266,9 @@ def of_python() -> Iterator[Text]:
             if not NOT_SPOKEN & {path.stem, *_folders(path)}:
                 yield from _texts(path, ast.parse(path.read_text()))
     for entry in MAILED:
-        for text in _texts(ROOT / entry, ast.parse((ROOT / entry).read_text()), short=False):
+        tree = ast.parse((ROOT / entry).read_text())
+        yield from _marked(ROOT / entry, tree)
+        for text in _texts(ROOT / entry, tree, short=False):
             for line in text.singular.split("\n"):
                 if is_said(line, short=False):
                     yield replace(text, singular=line.lstrip(" "))
@@ -301,11 +305,7 @@ def _refusals(tree: ast.Module) -> Iterator[ast.AST]:
 def _texts(path: Path, tree: ast.AST, *, short: bool = True) -> Iterator[Text]:
     """Strings that are words. `short`: one word with a capital is a text, too."""
     place = path.relative_to(ROOT).as_posix()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MARKS and node.args:
-            marked = node.args[0]
-            if isinstance(marked, ast.Constant):
-                yield Text(str(marked.value), None, place)
+    yield from _marked(path, tree)
     for text in _strings(tree):
         if is_said(text, short=short):
             counted = re.fullmatch(r"([^,{}]+),([^,{}]+)", text)
@@ -313,6 +313,15 @@ def _texts(path: Path, tree: ast.AST, *, short: bool = True) -> Iterator[Text]:
                 yield Text(counted[1], counted[2], place)
             else:
                 yield Text(text, None, place)
+
+
+def _marked(path: Path, tree: ast.AST) -> Iterator[Text]:
+    """What is handed to one of MARKS."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MARKS and node.args:
+            marked = node.args[0]
+            if isinstance(marked, ast.Constant):
+                yield Text(str(marked.value), None, path.relative_to(ROOT).as_posix())
 
 
 def _strings(node: ast.AST) -> Iterator[str]:

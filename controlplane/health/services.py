@@ -16,11 +16,16 @@ from controlplane.core.portions import portions
 from controlplane.health.models import HealthReason, HealthSpell
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
+from controlplane.quotas.figures import led_lately
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from django.db.models import QuerySet
+
+    from controlplane.clusters.coordination import ObservedCluster
+    from controlplane.clusters.models import PhysicalCluster
     from controlplane.health.rules import Health, Reason
 
 AT_ONCE = 500
@@ -29,19 +34,32 @@ _SHOWN = ("state", "title", "detail")
 
 def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Look at every broker, and every instance that runs, and keep what is the matter with it, since when it is."""
-    observed = {}
-    for cluster in clusters.cluster_list():
-        seen = observed[cluster.pk] = clusters.cluster_observe(cluster)
-        if seen is not None:
-            clusters.brokers_watch(cluster=cluster, live=seen.live, clock=clock)
-            brokers_compare(cluster=cluster, live=seen.live, clock=clock)
     rows = Instance.objects.unscoped("everyone's health is looked after").filter(state=InstanceState.RUNNING)
+    observed = {cluster.pk: clusters.cluster_observe(cluster) for cluster in clusters.cluster_list()}
+    clusters.for_each_cluster(lambda cluster: _brokers_seen(cluster, observed.get(cluster.pk), clock), "the brokers")
+    clusters.for_each_cluster(
+        lambda cluster: _instances_seen(rows.filter(cluster=cluster), observed, clock), "the health of instances"
+    )
+    HealthReason.objects.exclude(instance__in=rows.values("pk")).delete()
+    HealthSpell.objects.filter(ended_at=None).exclude(instance__in=rows.values("pk")).update(ended_at=clock.now())
+
+
+def _brokers_seen(cluster: PhysicalCluster, seen: ObservedCluster | None, clock: Clock) -> None:
+    if seen is None:
+        return
+
+    def led_by(broker: int) -> set[str] | None:
+        return led_lately(cluster.address, broker, clock.now())
+
+    clusters.brokers_watch(cluster=cluster, live=seen.live, led_by=led_by, clock=clock)
+    brokers_compare(cluster=cluster, live=seen.live, clock=clock)
+
+
+def _instances_seen(rows: QuerySet[Instance], observed: Mapping[int, ObservedCluster | None], clock: Clock) -> None:
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     for some in portions(names, AT_ONCE):
         part = list(rows.filter(pk__in=some).select_related("cluster"))
         _keep(health_get(part, observed=observed, by_worker=True, clock=clock), clock.now())
-    HealthReason.objects.exclude(instance__in=rows.values("pk")).delete()
-    HealthSpell.objects.filter(ended_at=None).exclude(instance__in=rows.values("pk")).update(ended_at=clock.now())
 
 
 def changes_purge(*, before: datetime, portion: int, portions: int) -> int:

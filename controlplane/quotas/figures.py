@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 from django.core.cache import cache
 
 from controlplane.clusters import master
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import for_each_cluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import AWAY
 from controlplane.core.portions import portions
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instances_by_cluster
-from controlplane.quotas.matrix import matrices_of
+from controlplane.quotas.matrix import LEADERS, matrices_of
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ KEPT = timedelta(days=1)
 LEASE_S = 10
 AT_ONCE = 200
 BROKERS = "figures:brokers"
+LOOK_S, LED_LOOKS = 10, 3
+LED_LATELY = timedelta(seconds=LOOK_S * (LED_LOOKS + 1))
+"""Looks are kept of who leads what, so far back."""
 NOT_YET = "allocation_unknown"
 """The master answers, and has not heard of the instance."""
 
@@ -171,6 +174,24 @@ def matrices_last(cluster: ClusterAddress, measures: Sequence[str]) -> tuple[dic
     return {name: entry["matrix"] for name, entry in entries.items()}, moments.pop()
 
 
+def led_lately(cluster: ClusterAddress, broker: int, now: datetime) -> set[str] | None:
+    """Of which running instances a broker has led partitions within the last looks; None: no master was heard then.
+
+    Of several looks: when somebody notices that a broker is away, the newest may already have others that lead.
+    """
+    keys = [f"{_led_key(cluster.id)}:{slot}" for slot in range(LED_LOOKS)]
+    fresh = [entry["matrix"] for entry in _cached(keys).values() if now - entry["at"] <= LED_LATELY]
+    if not fresh:
+        return None
+    return {name for matrix in fresh for name, leaders in matrix.column(broker).items() if leaders}
+
+
+def _led_key(cluster_id: int, now: datetime | None = None) -> str:
+    """Of one look, in the place of that of half a minute ago; without a moment, of all."""
+    key = f"{_matrix_key(cluster_id, LEADERS)}:looks"
+    return key if now is None else f"{key}:{int(now.timestamp()) // LOOK_S % LED_LOOKS}"
+
+
 def _matrix_key(cluster_id: int, measure: str) -> str:
     return f"figures:matrix:{cluster_id}:{measure}"
 
@@ -182,8 +203,8 @@ def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> dict[str, dict[str, Any]]:
     answer, or hears of no broker, are not among them.
     """
     found: dict[str, dict[str, Any]] = {}
-    for cluster in cluster_list():
-        found |= _keep_of(cluster, clock.now())
+    for documents in for_each_cluster(lambda cluster: _keep_of(cluster, clock.now()), "figures"):
+        found |= documents
     return found
 
 
@@ -212,6 +233,7 @@ def _keep_of(cluster: PhysicalCluster, now: datetime) -> dict[str, dict[str, Any
         kept
         | kept_too
         | {_matrix_key(cluster.pk, name): {"at": now, "matrix": each} for name, each in matrices.items()}
+        | {_led_key(cluster.pk, now): {"at": now, "matrix": each} for name, each in matrices.items() if name == LEADERS}
     )
     if brokers and not any(row.get("reporting") for row in brokers):
         return {}  # it knows nothing, and says 0 of everything

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -11,12 +12,17 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 
 from controlplane.accounts import services as accounts
+from controlplane.alarms.evaluation import evaluate
 from controlplane.clusters import master, zookeeper
 from controlplane.clusters.models import Broker, PhysicalCluster, PortAllocation
 from controlplane.clusters.services import cluster_ensure
 from controlplane.core.errors import MasterUnavailable
+from controlplane.health.models import HealthReason
 from controlplane.health.selectors import health_get
 from controlplane.health.services import health_observe
+from controlplane.history.lag import looks
+from controlplane.history.lag import sampling as lag
+from controlplane.history.requests import sampling as requests
 from controlplane.instances import lifecycle, reconcile, services
 from controlplane.instances.tasks import changes_prune
 from controlplane.kafka import client
@@ -31,6 +37,7 @@ from quota.contracts.instance import MASTER_PATH
 from quota.contracts.zookeeper import Party
 from quota.contracts.zookeeper_login import access_by_secret
 
+from .alarms.rows import alarm_row
 from .conftest import WANTED, FakeMaster, run_to_the_end
 from .console.test_instance_pages import flowing
 from .fakes import FakeAdmin, FakeBrokers, FakeTree
@@ -116,6 +123,38 @@ def test_a_cluster_that_does_not_answer_keeps_nobody_elses_instances_waiting(wor
     reconcile.reconcile_all()
     assert second.tree.spec(other.id)
     changes_prune()
+
+
+def test_an_unexpected_error_with_one_cluster_ends_no_round_over_the_others(worlds, pair, monkeypatch, clock):
+    """What nobody foresaw, of each round that goes over all clusters: of health, of alarms, and of the history."""
+    (first, second), (one, other) = worlds, pair
+    first.tree.children = unforeseen
+    second.brokers.kill(2)
+    health_observe(clock=clock)
+    assert set(HealthReason.objects.filter(code="route_down").values_list("instance", flat=True)) == {other.id}
+    first.master.answers[one.id] = second.master.answers[other.id] = flowing()
+    first.master.brokers = unforeseen
+    assert list(figures.figures_keep(clock=clock)) == [other.id]
+    asked: list[int] = []
+    for module, name in ((requests, "_sample_of"), (requests, "_finished"), (lag, "_minute_of"), (looks, "_look_at")):
+        monkeypatch.setattr(module, name, partial(of_the_second, first.cluster, asked))
+    assert (requests.sample(clock=clock), lag.sample(clock=clock), looks.look(clock=clock)) == (1, 1, 1)
+    requests.finish(clock=clock)
+    assert asked == [second.cluster.pk] * 4
+    for instance in pair:
+        alarm_row(instance, f"alm-{instance.id}", watch="health_level", threshold=0.0)
+    assert evaluate(clock=clock)["firing"] == 2
+
+
+def unforeseen(*_arguments, **_options):
+    raise KeyError("nobody has thought of it")
+
+
+def of_the_second(first, asked, cluster, *_more):
+    if cluster == first:
+        unforeseen()
+    asked.append(cluster.pk)
+    return 1
 
 
 def test_whitelists_and_rules_are_written_to_the_instances_own_cluster(worlds, pair, alice):

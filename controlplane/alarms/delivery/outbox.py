@@ -24,13 +24,17 @@ import random
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db.models import F, Min
+from django.utils.translation import override
 
+from controlplane.accounts.models import User
 from controlplane.alarms.delivery import posting, secrets
 from controlplane.alarms.delivery.limits import MOST_PER_HOUR, told_lately
 from controlplane.alarms.delivery.posting import PostProblem
@@ -41,6 +45,7 @@ from controlplane.alarms.models import Delivery, DeliveryKind, DeliveryState, Re
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.core.wording import filled, said_in
 from controlplane.mail import sender
 from controlplane.mail.sender import MailProblem
 
@@ -74,6 +79,7 @@ class _Prepared:
     keys: tuple[bytes, ...] = ()
     problem: str = ""
     code: str = ""  # of a mail that asks whether messages may come
+    language: str = settings.LANGUAGE_CODE  # of who reads a mail
 
 
 def pause_s(attempts: int) -> int:
@@ -192,11 +198,23 @@ def _sent(claimed: Sequence[Delivery], clock: Clock) -> Iterable[tuple[_Prepared
     """Each with what went wrong; empty: it was taken."""
     timestamp = int(clock.now().timestamp())
     by_receiver: dict[str | None, list[_Prepared]] = {}
+    languages = _languages(claimed)
     for delivery in sorted(claimed, key=lambda each: each.created_at):
-        by_receiver.setdefault(delivery.receiver_id, []).append(_prepared(delivery, clock.now()))
+        prepared = _prepared(delivery, clock.now())
+        if prepared.kind == ReceiverKind.EMAIL:
+            prepared = replace(prepared, language=languages.get(prepared.address.lower(), settings.LANGUAGE_CODE))
+        by_receiver.setdefault(delivery.receiver_id, []).append(prepared)
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="alarms") as pool:
         for done in pool.map(lambda group: _in_order(group, timestamp), by_receiver.values()):
             yield from done
+
+
+def _languages(claimed: Sequence[Delivery]) -> dict[str, str]:
+    """By address, of those that are people's who sign in here; all others are written to in English."""
+    mails = {
+        row.address.lower() for row in claimed if row.receiver is not None and row.receiver.kind == ReceiverKind.EMAIL
+    }
+    return dict(User.objects.filter(email__in=mails).values_list("email", "language")) if mails else {}
 
 
 def _in_order(group: Sequence[_Prepared], timestamp: int) -> list[tuple[_Prepared, str]]:
@@ -259,7 +277,8 @@ def _mail(prepared: _Prepared, _timestamp: int) -> None:
     if not sender.is_installed():
         raise MailProblem("this installation sends no e-mail")
     delivery = prepared.delivery
-    text = email_of(delivery.document)
+    with override(prepared.language):
+        text = email_of(delivery.document, filled, partial(said_in, prepared.language))
     if prepared.code:
         text = with_code(text, prepared.code)
     sender.mailed(subject=text.subject, body=text.body, message_id=delivery.pk, address=prepared.address)

@@ -6,12 +6,14 @@
        "organisation": {"id", "name"}, "instance": {"id", "name"},
        "alarm": {"id", "name", "watch", "group", "comparison", "threshold", "unit", "duration_s"},
        "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "instance_ended": null,
+       "detail": null, "is_back": false,
        "text": "Storage used is 93.1 %. …"}}
 
 `type` is ``alarm.firing``, ``alarm.resolved``, ``alarm.no_data``, ``budget.reached`` (`budget_document`) or ``alarm.test``;
 receivers pass over a type and members that they do not know. `instance_ended` says of an alarm that is over with its instance
-what became of that: one of ENDED. A document is made when its event happens and never changed: what is tried
-again tomorrow says what was so today.
+what became of that: one of ENDED; `detail` and `is_back` are those of `alarm_document`. A document is made when its event
+happens and never changed: what is tried again tomorrow says what was so today. Documents are in English; an e-mail is written in
+its reader's language from what the document says (`email_of`), by a `filled` which knows it.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from controlplane.alarms.machine import Telling
-from controlplane.alarms.rules import FIGURES, REASONS, UNREAD, Missing
+from controlplane.alarms.rules import FIGURES, REASONS, UNREAD, Comparison, Missing, Rule
 from controlplane.core.text import second_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from controlplane.alarms.rules import Rule
+    Filled = Callable[..., str]
 
 TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved", Telling.NO_DATA: "alarm.no_data"}
 STATES = {"alarm.firing": "Firing", "alarm.resolved": "Resolved", "alarm.no_data": "No data"}
@@ -58,14 +60,20 @@ def amount(value: float, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
-def value_text(watch: str, value: float) -> str:
+def english(pattern: str, **values: object) -> str:
+    """A pattern with its values, as it stands; what writes for others takes another function in its place."""
+    return pattern.format(**values)
+
+
+def value_text(watch: str, value: float, filled: Filled = english) -> str:
     """Of a figure, as people say it: ``4.5 MiB/s``, ``12.5 %`` of the time, ``90 min``, ``1204 records``."""
     figure = FIGURES[watch]
     if figure.unit.startswith("bytes"):
         return bytes_text(value) + figure.unit.removeprefix("bytes")
     if figure.unit == "s":
         return duration_text(round(value))
-    return amount(value / figure.typed.size, figure.typed.unit)
+    unit = figure.typed.unit
+    return amount(value / figure.typed.size, unit and filled(unit))
 
 
 def bytes_text(value: float) -> str:
@@ -81,14 +89,19 @@ def name_shown(name: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
-def title_text(rule: Rule, value_of: str = "") -> str:
-    """Of a figure, with its group or topic: ``Lag of group billing``; `value_of`: of any group's, the one whose it is."""
+def title_text(rule: Rule, value_of: str = "", filled: Filled = english) -> str:
+    """Of a figure, with its group or topic: ``Lag of group billing``; `value_of`: of any group's, or broker's, whose it is."""
     figure, group = FIGURES[rule.watch], rule.group
+    if figure.any_broker and value_of:
+        return filled(figure.of_one, name=value_of)
     if figure.any_of and value_of:
         figure, group = FIGURES[figure.any_of], value_of
+    title = filled(figure.title)
     if group is not None:
-        return f"{figure.title} of group {name_shown(group)}"
-    return figure.title if rule.topic is None else f"{figure.title} of topic {name_shown(rule.topic)}"
+        return filled("{title} of group {name}", title=title, name=name_shown(group))
+    if rule.topic is not None:
+        return filled("{title} of topic {name}", title=title, name=name_shown(rule.topic))
+    return title
 
 
 def doubt_text(missing: Missing, group: str) -> str:
@@ -100,13 +113,15 @@ def doubt_text(missing: Missing, group: str) -> str:
     return f"The group {name_shown(group)} was not seen in the last three minutes"
 
 
-def rule_text(rule: Rule) -> str:
+def rule_text(rule: Rule, filled: Filled = english) -> str:
     """``Storage used at least 75 % for 5 min``."""
-    lasting = f" for {duration_text(rule.duration_s)}" if rule.duration_s else ""
     if rule.watch in REASONS:
-        return REASONS[rule.watch] + lasting
-    compared = _COMPARED[rule.comparison or ""]
-    return f"{title_text(rule)} {compared} {value_text(rule.watch, rule.threshold or 0)}{lasting}"
+        said = filled(REASONS[rule.watch])
+    else:
+        compared = filled(_COMPARED[rule.comparison or ""])
+        title, threshold = title_text(rule, "", filled), value_text(rule.watch, rule.threshold or 0, filled)
+        said = filled("{title} {compared} {threshold}", title=title, compared=compared, threshold=threshold)
+    return filled("{rule} for {time}", rule=said, time=duration_text(rule.duration_s)) if rule.duration_s else said
 
 
 def duration_text(seconds: int) -> str:
@@ -135,40 +150,34 @@ def alarm_document(
 ) -> dict[str, Any]:
     """Of an alarm that fires, does not any more, or has no values. `place` names organisation and instance.
 
-    `is_repeated`: who gets it was told the same the last time. `value_of` is the group whose value it is, of a rule about any
-    group. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone, else empty.
+    `is_repeated`: who gets it was told the same the last time. `value_of` is the group, or broker, whose value it is, of a
+    rule about any. `detail` is what health says, or why there is no value; `ended` is one of ENDED where the instance is gone,
+    else empty.
     `is_back`: it does not fire, and was not told as firing before it had no values.
     """
-    if ended:
-        text = _text_of_end(rule, ended)
-    elif is_back:
-        text = _text_of_values(rule, value, value_of)
-    else:
-        text = _text(telling, rule, value, detail, since, value_of)
-    return {
-        "type": TYPES[telling],
-        "timestamp": second_text(at),
-        "data": {
-            **place,
-            "alarm": {
-                "id": alarm_id,
-                "name": name,
-                "watch": rule.watch,
-                "group": rule.group,
-                **({} if rule.topic is None else {"topic": rule.topic}),
-                "comparison": rule.comparison,
-                "threshold": rule.threshold,
-                "unit": rule.unit,
-                "duration_s": rule.duration_s,
-            },
-            "value": value,
-            "value_of": value_of or None,
-            "since": None if since is None else second_text(since),
-            "is_repeated": is_repeated,
-            "instance_ended": ended or None,
-            "text": text,
+    data: dict[str, Any] = {
+        **place,
+        "alarm": {
+            "id": alarm_id,
+            "name": name,
+            "watch": rule.watch,
+            "group": rule.group,
+            **({} if rule.topic is None else {"topic": rule.topic}),
+            "comparison": rule.comparison,
+            "threshold": rule.threshold,
+            "unit": rule.unit,
+            "duration_s": rule.duration_s,
         },
+        "value": value,
+        "value_of": value_of or None,
+        "since": None if since is None else second_text(since),
+        "is_repeated": is_repeated,
+        "instance_ended": ended or None,
+        "detail": detail or None,
+        "is_back": is_back,
     }
+    text = _text(TYPES[telling], data, english, detail)
+    return {"type": TYPES[telling], "timestamp": second_text(at), "data": {**data, "text": text}}
 
 
 def budget_document(
@@ -191,15 +200,25 @@ def budget_document(
     `lower`: thresholds of the same kind below, which were reached with it.
     """
     instance = place["instance"]
-    whose, currency = "all instances" if instance is None else instance["name"], budget["currency"]
-    reached = f"which is {percent} % of the budget of {currency} {budget['amount']} or more."
-    so_far_text = f"The cost of {whose} in {month} {'was' if is_over else 'is'} {currency} {so_far}"
-    later = f"it will be {currency} {forecast} if use goes on as in the last seven days"
+    whom, currency, total = (
+        "all instances" if instance is None else instance["name"],
+        budget["currency"],
+        budget["amount"],
+    )
     if kind == "forecast":
-        text = f"{so_far_text} so far. At the month's end {later}, {reached}"
+        text = (
+            f"The cost of {whom} in {month} is {currency} {so_far} so far. At the month's end it will be {currency} {forecast} "
+            f"if use goes on as in the last seven days, which is {percent} % of the budget of {currency} {total} or more."
+        )
+    elif is_over:
+        text = (
+            f"The cost of {whom} in {month} was {currency} {so_far}, which is {percent} % of the budget of {currency} {total} "
+            "or more."
+        )
     else:
         text = (
-            f"{so_far_text}, {reached}" if is_over else f"{so_far_text} so far, {reached} At the month's end {later}."
+            f"The cost of {whom} in {month} is {currency} {so_far} so far, which is {percent} % of the budget of {currency} "
+            f"{total} or more. At the month's end it will be {currency} {forecast} if use goes on as in the last seven days."
         )
     return {
         "type": BUDGET,
@@ -242,87 +261,134 @@ def with_code(text: Text, code: str) -> Text:
     return Text(text.subject, text.body.replace(CODE_PLACE, code))
 
 
-def email_of(document: Mapping[str, Any]) -> Text:
-    """The same for people to read."""
+def email_of(document: Mapping[str, Any], filled: Filled = english, said: Callable[[str], str] = str) -> Text:
+    """The same for people to read: `filled` is a pattern with its values, `said` a finished text, in the reader's language."""
     data = document["data"]
     if document["type"] == CONFIRM:
-        return Text("Confirm this address for alarms", data["text"] + "\n")
+        return Text(filled("Confirm this address for alarms"), said(data["text"]) + "\n")
     if document["type"] == BUDGET:
-        return _budget_email(document)
+        return _budget_email(document, filled, said)
     instance = data["instance"]
-    where = f"Instance: {instance['name']} ({instance['id']})\nOrganisation: {data['organisation']['name']}"
+    where = [
+        filled("Instance: {name} ({id})", name=instance["name"], id=instance["id"]),
+        filled("Organisation: {name}", name=data["organisation"]["name"]),
+    ]
     if document["type"] == TEST:
-        return Text(f"[Test] Alarms of {instance['name']}", f"{data['text']}\n\n{where}\n")
-    word = STATES[document["type"]]
-    again = " (again)" if data["is_repeated"] and document["type"] != TYPES[Telling.RESOLVED] else ""
-    lines = [data["text"], "", f"Alarm: {data['alarm']['name']} ({data['alarm']['id']})", where]
+        subject = filled("[Test] Alarms of {name}", name=instance["name"])
+        return Text(subject, "\n".join([said(data["text"]), "", *where]) + "\n")
+    alarm, state = data["alarm"], filled(STATES[document["type"]])
+    if data["is_repeated"] and document["type"] != TYPES[Telling.RESOLVED]:
+        state = filled("{state} (again)", state=state)
+    text = data["text"]
+    if "detail" in data:  # one of an earlier release has it in English alone
+        text = _text(document["type"], data, filled, said(data["detail"] or ""))
+    lines = [text, "", filled("Alarm: {name} ({id})", name=alarm["name"], id=alarm["id"]), *where]
     if data["since"] is not None:
-        lines.append(f"Firing since: {data['since']}")
-    lines.append(f"Time: {document['timestamp']}")
-    return Text(f"[{word}{again}] {data['alarm']['name']}: {instance['name']}", "\n".join(lines) + "\n")
+        lines.append(filled("Firing since: {time}", time=data["since"]))
+    lines.append(filled("Time: {time}", time=document["timestamp"]))
+    return Text(f"[{state}] {alarm['name']}: {instance['name']}", "\n".join(lines) + "\n")
 
 
-def _budget_email(document: Mapping[str, Any]) -> Text:
+def _budget_email(document: Mapping[str, Any], filled: Filled, said: Callable[[str], str]) -> Text:
     data, budget = document["data"], document["data"]["budget"]
-    lines = [data["text"], ""]
+    name, currency = budget["name"], budget["currency"]
+    lines = [said(data["text"]), ""]
     if data["lower_percents"]:
         lower = ", ".join(f"{percent} %" for percent in data["lower_percents"])
-        lines += [f"Thresholds below that were reached with it: {lower}", ""]
-    lines.append(f"Budget: {budget['name']} ({budget['id']}), {budget['currency']} {budget['amount']} a month")
+        lines += [filled("Thresholds below that were reached with it: {lower}", lower=lower), ""]
+    total = filled("{currency} {amount} a month", currency=currency, amount=budget["amount"])
+    lines.append(filled("Budget: {name} ({id}), {total}", name=name, id=budget["id"], total=total))
     if data["instance"] is not None:
-        lines.append(f"Instance: {data['instance']['name']} ({data['instance']['id']})")
+        instance = data["instance"]
+        lines.append(filled("Instance: {name} ({id})", name=instance["name"], id=instance["id"]))
     lines += [
-        f"Organisation: {data['organisation']['name']}",
-        f"Counted up to: {data['counted_until']}",
-        f"Time: {document['timestamp']}",
+        filled("Organisation: {name}", name=data["organisation"]["name"]),
+        filled("Counted up to: {time}", time=data["counted_until"]),
+        filled("Time: {time}", time=document["timestamp"]),
     ]
-    what = f"{data['percent']} % used" if data["kind"] == "actual" else f"forecast at {data['percent']} %"
-    return Text(f"[Budget] {budget['name']}: {what}", "\n".join(lines) + "\n")
+    if data["kind"] == "actual":
+        return Text(filled("[Budget] {name}: {percent} % used", name=name, percent=data["percent"]), _body(lines))
+    return Text(filled("[Budget] {name}: forecast at {percent} %", name=name, percent=data["percent"]), _body(lines))
 
 
-def _text_of_end(rule: Rule, ended: str) -> str:
-    return f"{ENDED[ended]}. So the alarm is over; it {_fires(rule)}."
+def _body(lines: Sequence[str]) -> str:
+    return "\n".join(lines) + "\n"
 
 
-def _text_of_values(rule: Rule, value: float | None, value_of: str) -> str:
-    """There were none, and it does not fire now."""
+def _text(kind: str, data: Mapping[str, Any], filled: Filled, detail: str) -> str:
+    """What has become of an alarm, from what a document says; `detail` in the same language."""
+    alarm, value, value_of = data["alarm"], data["value"], data["value_of"] or ""
+    comparison = None if alarm["comparison"] is None else Comparison(alarm["comparison"])
+    topic = alarm.get("topic")
+    rule = Rule(alarm["watch"], comparison, alarm["threshold"], alarm["duration_s"], group=alarm["group"], topic=topic)
+    fires = _fires(rule, filled)
+    if data["instance_ended"]:
+        ended = filled(ENDED[data["instance_ended"]])
+        return filled("{ended}. So the alarm is over; it {fires}.", ended=ended, fires=fires)
+    if kind == TYPES[Telling.NO_DATA]:
+        return _text_of_no_data(rule, data["since"] is not None, filled, detail)
     if rule.watch in REASONS:
-        return f"Its state is known again, and the alarm does not fire. It {_fires(rule)}."
-    what = _figure_text(rule, value, value_of)
-    return f"There are values again: {_lowered(what)}. The alarm does not fire; it {_fires(rule)}."
+        title = filled(REASONS[rule.watch])
+        if data["is_back"]:
+            return filled("Its state is known again, and the alarm does not fire. It {fires}.", fires=fires)
+        if kind == TYPES[Telling.RESOLVED]:
+            return filled("No longer: {title}.", title=_lowered(title))
+        return _one_behind_the_other(filled, filled("{title}.", title=title), detail)
+    figure = _figure_text(rule, value, value_of, filled)
+    if data["is_back"]:
+        what = _lowered(figure)
+        return filled("There are values again: {what}. The alarm does not fire; it {fires}.", what=what, fires=fires)
+    if kind == TYPES[Telling.FIRING]:
+        return filled("{figure}. The alarm {fires}.", figure=figure, fires=fires)
+    return filled("{figure}. The alarm is over; it {fires}.", figure=figure, fires=fires)
 
 
-def _fires(rule: Rule) -> str:
+def _text_of_no_data(rule: Rule, is_firing: bool, filled: Filled, detail: str) -> str:
+    if rule.watch in REASONS:
+        # Of a reason that is watched there is no figure to name: what is not known is whether it is there.
+        what = filled("Whether it holds is not known.")
+    elif FIGURES[rule.watch].verb == "is":
+        what = filled("{title} is not known.", title=title_text(rule, "", filled))
+    else:
+        what = filled("{title} are not known.", title=title_text(rule, "", filled))
+    why = detail and filled("{detail}.", detail=detail)
+    still = filled("It was firing, and is not over.") if is_firing else ""
+    return _one_behind_the_other(filled, what, why, still, filled("The alarm {fires}.", fires=_fires(rule, filled)))
+
+
+def _one_behind_the_other(filled: Filled, *sentences: str) -> str:
+    text = ""
+    for sentence in sentences:
+        if sentence:
+            text = filled("{said} {more}", said=text, more=sentence) if text else sentence
+    return text
+
+
+def _fires(rule: Rule, filled: Filled) -> str:
     """A figure has a place at which it fires; a reason is there or not."""
-    return f"{'fires when' if rule.watch in REASONS else 'fires at'}: {_lowered(rule_text(rule))}"
+    said = _lowered(rule_text(rule, filled))
+    return filled("fires when: {rule}", rule=said) if rule.watch in REASONS else filled("fires at: {rule}", rule=said)
 
 
 def _lowered(text: str) -> str:
     return f"{text[0].lower()}{text[1:]}"
 
 
-def _figure_text(rule: Rule, value: float | None, value_of: str) -> str:
+def _figure_text(rule: Rule, value: float | None, value_of: str, filled: Filled) -> str:
     """``Lag of group billing is 1204 records``."""
     if rule.watch == UNREAD and value is not None:
         # As a sentence about records: "records … are 1204 records" is none.
-        whose = f" in group {name_shown(value_of)}" if value_of else ""
+        name, number = name_shown(value_of), amount(value)
+        if value == 1 and value_of:
+            return filled("1 unread record in group {name} is about to expire", name=name)
         if value == 1:
-            return f"1 unread record{whose} is about to expire"
-        return f"{amount(value)} unread records are about to expire{whose and f', most of them{whose}'}"
-    known = "not known now" if value is None else value_text(rule.watch, value)
-    return f"{title_text(rule, value_of)} {FIGURES[rule.watch].verb} {known}"
-
-
-def _text(telling: Telling, rule: Rule, value: float | None, detail: str, since: datetime | None, value_of: str) -> str:
-    if telling is Telling.NO_DATA:
-        # Of a reason that is watched there is no figure to name: what is not known is whether it is there.
-        what = "Whether it holds is" if rule.watch in REASONS else f"{title_text(rule)} {FIGURES[rule.watch].verb}"
-        why = f" {detail}." if detail else ""
-        fires = " It was firing, and is not over." if since is not None else ""
-        return f"{what} not known.{why}{fires} The alarm {_fires(rule)}."
-    if rule.watch in REASONS:
-        title = REASONS[rule.watch]
-        over = f"No longer: {_lowered(title)}."
-        return over if telling is Telling.RESOLVED else f"{title}. {detail}".strip()
-    state = "The alarm" if telling is Telling.FIRING else "The alarm is over; it"
-    return f"{_figure_text(rule, value, value_of)}. {state} {_fires(rule)}."
+            return filled("1 unread record is about to expire")
+        if value_of:
+            pattern = "{number} unread records are about to expire, most of them in group {name}"
+            return filled(pattern, number=number, name=name)
+        return filled("{number} unread records are about to expire", number=number)
+    known = filled("not known now") if value is None else value_text(rule.watch, value, filled)
+    title = title_text(rule, value_of, filled)
+    if FIGURES[rule.watch].verb == "is":
+        return filled("{title} is {value}", title=title, value=known)
+    return filled("{title} are {value}", title=title, value=known)

@@ -45,6 +45,7 @@ Watch = Literal[
     "under_replicated_partitions", "offline_partitions", "health_level",
     "group_lag_messages", "group_lag_bytes", "group_lag_seconds", "group_consume_records_per_s", "group_produce_records_per_s",
     "any_group_lag_messages", "any_group_lag_bytes", "any_group_lag_seconds", "expiring_unread_messages",
+    "any_broker_produce_p99_ms", "any_broker_fetch_p99_ms", "any_broker_errors_per_s",
     "topic_produce_bytes_per_s", "topic_consume_bytes_per_s",
 ]  # fmt: skip
 Comparison = Literal["above", "at_least", "below", "at_most"]

@@ -14,7 +14,7 @@ from controlplane.alarms.evaluation import is_silenced
 from controlplane.alarms.events import KINDS
 from controlplane.alarms.machine import Phase
 from controlplane.alarms.models import Alarm
-from controlplane.alarms.rules import FIGURES, MISSING, OF_GROUPS, OF_TOPICS, REASONS, Missing
+from controlplane.alarms.rules import FIGURES, MISSING, OF_ANY_BROKER, OF_GROUPS, OF_TOPICS, REASONS, Missing
 from controlplane.console.forms.alarms import AlarmForm, SilenceForm
 from controlplane.console.forms.times import TimesForm
 from controlplane.console.listing import listing
@@ -245,10 +245,19 @@ def _row(alarm: Alarm) -> dict[str, Any]:
         "state": phase if alarm.enabled else "off",
         "word": WORDS[phase] if alarm.enabled else "Off",
         "value": value,
-        "value_of": name_shown(alarm.value_of),
+        "value_of": _whose(alarm),
         "missing": MISSING[Missing(alarm.missing)] if alarm.missing and alarm.enabled else "",
         "silenced": is_silenced(alarm, SYSTEM_CLOCK.now()),
     }
+
+
+def _whose(alarm: Alarm) -> str:
+    """``group billing``, ``broker 3``: of a figure of any; empty: nobody's."""
+    if not alarm.value_of:
+        return ""
+    if alarm.watch in OF_ANY_BROKER:
+        return filled("broker {name}", name=alarm.value_of)
+    return filled("group {name}", name=name_shown(alarm.value_of))
 
 
 def _rule_words(rule: Rule) -> str:

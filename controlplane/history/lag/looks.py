@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import for_each_cluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
@@ -42,16 +42,18 @@ BUSY_S = 60
 
 def look(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Keep the lag of every group for these ten seconds, unless they are taken; of how many groups that was."""
-    count = 0
-    for cluster in cluster_list():
-        at = step_now(clock)
-        if look_begin(cluster, at):
-            begun = time.monotonic()
-            try:
-                count += _looked(cluster, at, clock)
-            finally:
-                look_end(cluster, at, free_s=clock.now().timestamp() + time.monotonic() - begun)
-    return count
+    return sum(for_each_cluster(lambda cluster: _look_at(cluster, clock), "a look at the lag of groups"))
+
+
+def _look_at(cluster: PhysicalCluster, clock: Clock) -> int:
+    at = step_now(clock)
+    if not look_begin(cluster, at):
+        return 0
+    begun = time.monotonic()
+    try:
+        return _looked(cluster, at, clock)
+    finally:
+        look_end(cluster, at, free_s=clock.now().timestamp() + time.monotonic() - begun)
 
 
 def step_now(clock: Clock) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import transaction
 from django.db.models import Q
 
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.services import for_each_cluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.kept import keep, kept
@@ -65,17 +65,19 @@ class Minute(NamedTuple):
 
 def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Keep the lag of every group of the instances that run now; of how many groups that was."""
-    count = 0
-    for cluster in cluster_list():
-        at = floor(int(clock.now().timestamp()), MINUTES.step_s)
-        if _is_first(cluster, at):
-            step = step_now(clock)
-            look_begin(cluster, step, first=True)
-            try:
-                count += _sample_of(cluster, at, step, clock)
-            finally:
-                look_end(cluster, step)
-    return count
+    return sum(for_each_cluster(lambda cluster: _minute_of(cluster, clock), "the lag of groups"))
+
+
+def _minute_of(cluster: PhysicalCluster, clock: Clock) -> int:
+    at = floor(int(clock.now().timestamp()), MINUTES.step_s)
+    if not _is_first(cluster, at):
+        return 0
+    step = step_now(clock)
+    look_begin(cluster, step, first=True)
+    try:
+        return _sample_of(cluster, at, step, clock)
+    finally:
+        look_end(cluster, step)
 
 
 def _is_first(cluster: PhysicalCluster, at: int) -> bool:

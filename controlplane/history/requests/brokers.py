@@ -17,16 +17,16 @@ from controlplane.core.errors import NotFound
 from controlplane.history.metrics import METRICS as OF_INSTANCES
 from controlplane.history.metrics import PERCENTILES, Kind
 from controlplane.history.models import RequestSample, RequestTotal
-from controlplane.history.requests.by_broker import Asked, added_known, read
+from controlplane.history.requests.by_broker import Asked, added, added_known, read
 from controlplane.history.requests.figures import LATENCIES, US, carried_of, per_s, values_of
-from controlplane.history.requests.reading import texts_of
+from controlplane.history.requests.reading import known_ends, texts_of
 from controlplane.history.requests.sampling import broker_name
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.selectors import History, Series, planned
 from quota.contracts.requests import WINDOW_S, RequestCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from controlplane.clusters.models import PhysicalCluster
@@ -89,7 +89,7 @@ def broker_history_get(
         seconds = known.seconds(at, plan.step_s, samples.get(at, 0))
         of_step = asked.get(at, Asked())
         if seconds and of_step is not None:
-            found[at] = _values(of_step, seconds)
+            found[at] = broker_values(of_step, seconds)
     return _history(plan, found, known)
 
 
@@ -151,6 +151,25 @@ def brokers_get(*, instance: Instance, start: datetime, end: datetime, step_s: i
     ]
 
 
+def brokers_lately(names: Sequence[str], now_s: int, *, seconds: int, fresh_s: int) -> dict[str, dict[int, Asked]]:
+    """What each of these instances asked of each broker in the last so many seconds that are known, if that is known.
+
+    They ended not more than `fresh_s` ago. The caller has the instances from a selector within an organisation, or is machinery.
+    """
+    ends = known_ends(names, now_s, seconds, fresh_s) if names else {}
+    if not ends:
+        return {}
+    rows = RequestSample.objects.filter(
+        instance__in=list(ends), at__gte=min(ends.values()) - seconds, at__lt=max(ends.values())
+    )
+    texts: dict[str, list[str | None]] = {name: [] for name in ends}
+    for name, at, text in rows.values_list("instance", "at", "brokers"):
+        if ends[name] - seconds <= at < ends[name]:
+            texts[name].append(text)
+    summed = {name: added(ours) for name, ours in texts.items()}
+    return {name: read(text) for name, text in summed.items() if text is not None}
+
+
 def totals_by_broker(instance: str) -> dict[int, Asked]:
     """All that was asked of each broker since this is kept, in the order of their ids; sums only grow."""
     total = RequestTotal.objects.filter(pk=instance).first()
@@ -164,7 +183,8 @@ def _checked(cluster: PhysicalCluster, broker: int) -> None:
         raise NotFound("there is no broker of this number")
 
 
-def _values(asked: Asked, seconds: float) -> Values:
+def broker_values(asked: Asked, seconds: float) -> Values:
+    """By the metrics' names. Of what did not happen there is no latency: None."""
     found: Values = {
         "requests_per_s": per_s(asked.requests, seconds),
         "errors_per_s": per_s(asked.errors, seconds),

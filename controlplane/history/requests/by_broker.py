@@ -18,7 +18,7 @@ from controlplane.history.requests.figures import LATENCIES
 from quota.contracts.requests import Histogram, RequestCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 
 @dataclass(slots=True)
@@ -94,6 +94,13 @@ def added_known(texts: Iterable[str | None]) -> str:
         for broker, row in orjson.loads(text or "{}").items():
             found.setdefault(broker, Asked()).add_row(row)
     return _text(found)
+
+
+def without(text: str, gone: Collection[int]) -> str:
+    """The same without some brokers."""
+    found: dict[str, Any] = orjson.loads(text)
+    left = {broker: row for broker, row in found.items() if int(broker) not in gone}
+    return text if len(left) == len(found) else orjson.dumps(left).decode()
 
 
 def read(text: str) -> dict[int, Asked]:

@@ -26,8 +26,8 @@ from django.db import transaction
 from django.db.models import Max
 
 from controlplane.clusters import master
-from controlplane.clusters.selectors import broker_count
-from controlplane.clusters.services import cluster_list
+from controlplane.clusters.selectors import broker_count, broker_list
+from controlplane.clusters.services import for_each_cluster
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.portions import portions
@@ -64,6 +64,8 @@ AHEAD_S = 120
 """A mark further ahead than this is of a worker whose clock was wrong."""
 AWAY_S = 1800
 """A cluster of which nothing was heard for so long tells no more of the minute at which that began."""
+GONE_S = 24 * 3600
+"""A broker that has been away for so long has no totals; one that comes back later begins anew, as counters may."""
 ASKED_AT_ONCE, ROWS_AT_ONCE = 20, 500
 """Instances of a master."""
 TEXTS_AT_ONCE = 80
@@ -79,7 +81,7 @@ LEVELS: tuple[tuple[type[RequestRow], int], ...] = (
 
 def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Keep what has settled of the requests of every instance that runs; how many rows of windows that was."""
-    return sum(_sample_of(cluster, int(clock.now().timestamp())) for cluster in cluster_list())
+    return sum(for_each_cluster(lambda cluster: _sample_of(cluster, int(clock.now().timestamp())), "requests"))
 
 
 def mark_name(cluster_id: int) -> str:
@@ -177,22 +179,35 @@ def _instances_of(cluster: PhysicalCluster) -> QuerySet[Instance]:
 def finish(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Add up the last minute of clusters that have been away for long: their windows expire, and totals must not get less."""
     now_s = int(clock.now().timestamp())
-    for cluster in cluster_list():
-        mark = RequestMark.objects.filter(pk=mark_name(cluster.pk), taken__lt=now_s - AWAY_S).first()
-        if mark is None:
-            continue
-        end = floor(mark.taken, MINUTES.step_s) + MINUTES.step_s
-        with transaction.atomic():
-            same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled, rolled__lt=end)
-            if same.update(rolled=end):
-                _roll_up(cluster, mark.rolled, end)
+    for_each_cluster(lambda cluster: _finished(cluster, now_s), "the last minute of requests")
+
+
+def _finished(cluster: PhysicalCluster, now_s: int) -> None:
+    mark = RequestMark.objects.filter(pk=mark_name(cluster.pk), taken__lt=now_s - AWAY_S).first()
+    if mark is None:
+        return
+    end = floor(mark.taken, MINUTES.step_s) + MINUTES.step_s
+    with transaction.atomic():
+        same = RequestMark.objects.filter(pk=mark.pk, taken=mark.taken, rolled=mark.rolled, rolled__lt=end)
+        if same.update(rolled=end):
+            _roll_up(cluster, mark.rolled, end)
 
 
 def _roll_up(cluster: PhysicalCluster, start: int, end: int) -> None:
     """What began in [start, end), if anything can have: called once of each time."""
     if start < end:
-        for part in portions(_asked(cluster, start, end), ROWS_AT_ONCE):
-            _rolled_up(part, start, end)
+        names, gone = _asked(cluster, start, end), _gone(cluster, end)
+        for part in portions(names, ROWS_AT_ONCE):
+            _rolled_up(part, start, end, gone)
+
+
+def _gone(cluster: PhysicalCluster, end: int) -> set[int]:
+    """Brokers that have been away for so long that nobody waits for them: totals forget them."""
+    return {
+        broker.broker_id
+        for broker in broker_list(cluster)
+        if broker.away_since is not None and broker.away_since.timestamp() < end - GONE_S
+    }
 
 
 def _asked(cluster: PhysicalCluster, start: int, end: int) -> list[str]:
@@ -305,7 +320,7 @@ def _topics_of(text: str | None) -> TopicsMoved | None:
     return None if text is None else TopicsMoved.from_trusted(orjson.loads(text))
 
 
-def _rolled_up(names: Sequence[str], start: int, end: int) -> None:
+def _rolled_up(names: Sequence[str], start: int, end: int, gone: Collection[int] = ()) -> None:
     """What began in [start, end) is added to longer rows, and to totals. Called once of each time."""
     rows = list(RequestSample.objects.filter(instance__in=names, at__gte=start, at__lt=end))
     for model, step_s in LEVELS:
@@ -316,7 +331,7 @@ def _rolled_up(names: Sequence[str], start: int, end: int) -> None:
     totals: dict[str, list[RequestSample]] = {}
     for row in rows:
         totals.setdefault(row.instance, []).append(row)
-    _totalled(totals, end)
+    _totalled(totals, end, gone)
 
 
 def _added(model: type[RequestRow], added: dict[tuple[str, int], list[RequestSample]]) -> None:
@@ -349,7 +364,8 @@ def _added(model: type[RequestRow], added: dict[tuple[str, int], list[RequestSam
     )
 
 
-def _totalled(totals: dict[str, list[RequestSample]], until: int) -> None:
+def _totalled(totals: dict[str, list[RequestSample]], until: int, gone: Collection[int] = ()) -> None:
+    """Without brokers that are gone, or the totals of each instance would keep every one that there ever was."""
     known = RequestTotal.objects.in_bulk(list(totals))
     made = []
     for name, rows in totals.items():
@@ -363,7 +379,7 @@ def _totalled(totals: dict[str, list[RequestSample]], until: int) -> None:
         _leave_room(topics, {topic for row in rows for topic in _names_of(row.topics)})
         topics.shorten(MOST_TOPICS)
         text = orjson.dumps(topics.to_json()).decode()
-        before = [known[name].brokers] if name in known else []
+        before = [by_broker.without(known[name].brokers, gone)] if name in known else []
         brokers = by_broker.added_known([*before, *(row.brokers for row in rows)])
         made.append(RequestTotal(instance=name, until=until, counts=counts.to_text(), topics=text, brokers=brokers))
     RequestTotal.objects.bulk_create(

@@ -81,9 +81,13 @@ def throttled(instance: Instance, began: datetime, until: datetime, direction: s
     ThrottledSpell.objects.create(instance=instance.pk, direction=direction, began_at=began, until_at=until)
 
 
-def absence(instance: Instance, began: datetime, ended: datetime | None = None, broker: int = 2) -> None:
-    """A broker of its cluster was away."""
-    BrokerAbsence.objects.create(cluster=instance.cluster, broker_id=broker, began_at=began, ended_at=ended)
+def absence(
+    instance: Instance, began: datetime, ended: datetime | None = None, broker: int = 2, led: list[str] | None = None
+) -> None:
+    """A broker of its cluster was away. `led`: the instances of which it led partitions; None: not known."""
+    BrokerAbsence.objects.create(
+        cluster=instance.cluster, broker_id=broker, began_at=began, ended_at=ended, led=BrokerAbsence.led_text(led)
+    )
 
 
 def resized(instance: Instance, at: datetime, bandwidth: float = 10.0, kind: str = "resized", **sizes: float) -> None:

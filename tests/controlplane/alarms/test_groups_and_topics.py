@@ -1,4 +1,4 @@
-"""Alarms about any group, about what a topic moves, and about records that expire before they are read."""
+"""Alarms about any group or broker, about what a topic moves, and about records that expire before they are read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 from controlplane.alarms.delivery.words import rule_text
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, Delivery
-from controlplane.alarms.rules import OF_ANY_GROUP, OF_GROUPS, Comparison, Rule
+from controlplane.alarms.rules import OF_ANY_BROKER, OF_ANY_GROUP, OF_GROUPS, Comparison, Rule
 from controlplane.history.lag.known import group_deleted, groups_back
 from controlplane.history.models import ExpiringUnread, LagGroup, RequestSample
+from controlplane.history.requests.by_broker import text_of
 from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH
-from tests.controlplane.history.conftest import keep_gaps
+from quota.contracts.requests import RequestCounts
+from tests.controlplane.history.conftest import counts_of, keep_gaps, keep_requests
 from tests.controlplane.history.test_lag_api import lag_of
 from tests.controlplane.history.test_topics import keep_topics, window
 from tests.controlplane.test_instances_api import URL, problem
@@ -331,6 +333,60 @@ def test_the_largest_is_compared_upwards_alone():
     # That some group reads very much is no trouble: of records that are read and written there is no largest.
     rates = {"group_consume_records_per_s", "group_produce_records_per_s"}
     assert set(OF_ANY_GROUP.values()) == set(OF_GROUPS) - rates
+
+
+# --- any broker -----------------------------------------------------------------------------------------------------------
+
+
+def keep_brokers(instance, clock, *windows: dict[int, RequestCounts] | None) -> None:
+    """The last windows that are known, with what each broker was asked; None: brokers are not told apart."""
+    moments = {ten(clock) - 10 * number: asked for number, asked in enumerate(windows, 1)}
+    keep_requests(instance, dict.fromkeys(moments, counts_of(1)))
+    for at, asked in moments.items():
+        text = None if asked is None else text_of(asked)
+        RequestSample.objects.filter(instance=instance.id, at=at).update(brokers=text)
+
+
+@pytest.mark.parametrize(
+    ("watch", "threshold", "value", "said"),
+    [
+        ("any_broker_produce_p99_ms", 250, 400,
+         "Produce latency of broker 3, 99 % of the requests is 399.15 ms. The alarm fires at: produce latency of any"),
+        ("any_broker_errors_per_s", 0.5, 1.0, "Errors answered by broker 3 are 1 errors/s. The alarm fires at: errors"),
+    ],
+)  # fmt: skip
+def test_the_broker_that_is_in_trouble_fires_and_is_named(watching, instance, clock, watch, threshold, value, said):
+    watching(watch, threshold)
+    fine, slow = counts_of(6, took_us=2_000), counts_of(6, took_us=400_000, errors={"NOT_LEADER_OR_FOLLOWER": 60})
+    keep_brokers(instance, clock, {1: fine, 2: fine, 3: slow}, {1: fine})
+    alarm = watching.look()
+    assert (alarm.phase, alarm.value_of) == ("firing", "3")
+    assert alarm.value == pytest.approx(value, rel=0.15)
+    assert (data()["alarm"]["group"], data()["value_of"]) == (None, "3")
+    assert data()["text"].startswith(said)
+
+
+def test_where_brokers_are_not_told_apart_there_is_no_value(watching, instance, clock):
+    watching("any_broker_errors_per_s", 1)
+    keep_brokers(instance, clock, {1: counts_of(1)}, None)
+    assert watching.look().missing == "no_brokers"
+
+
+@pytest.mark.parametrize(
+    ("watch", "expected"), [("any_broker_errors_per_s", (0.0, "")), ("any_broker_fetch_p99_ms", (None, "no_requests"))]
+)
+def test_of_brokers_that_were_not_asked_there_is_no_latency_and_no_error(watching, instance, clock, watch, expected):
+    watching(watch, 1)
+    keep_brokers(instance, clock, {1: counts_of(1)})
+    alarm = watching.look()
+    assert (alarm.value, alarm.missing) == expected
+
+
+def test_the_largest_of_all_brokers_is_compared_upwards_alone():
+    for watch in OF_ANY_BROKER:
+        assert fields(watch=watch, comparison="above") == fields(watch=watch, comparison="at_least") == []
+        assert fields(watch=watch, comparison="below") == fields(watch=watch, comparison="at_most") == ["comparison"]
+        assert fields(watch=watch, group="billing") == ["group"]
 
 
 # --- unread records that are about to expire ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from controlplane.alarms.readings import OF_FLOW, OF_PARTITIONS, reading_of
 from controlplane.alarms.rules import (
     FIGURES,
     MISSING,
+    OF_ANY_BROKER,
     OF_GROUPS,
     OF_TOPICS,
     REASONS,
@@ -22,6 +23,7 @@ from controlplane.health.rules import CODES, Facts, Flow, health_of
 from controlplane.history.lag import rows as lag
 from controlplane.history.latest import Latest
 from controlplane.history.metrics import METRICS
+from controlplane.history.requests import brokers
 
 GIB = 2**30
 RULE = {
@@ -110,6 +112,17 @@ def test_every_metric_of_the_history_can_be_watched_in_its_unit():
         figure = FIGURES[f"group_{metric.name}"]
         assert (figure.unit, figure.of_group) == (metric.unit, True)
     assert set(OF_GROUPS) == {f"group_{name}" for name in lag.METRICS}
+
+
+LIKE_OTHERS = {"produce_bytes_per_s", "consume_bytes_per_s", "requests_per_s", "produce_p50_ms", "fetch_p50_ms"}
+"""Of a broker: that one has more of these than another is no trouble, and half of the requests say less than 99 %."""
+
+
+def test_what_shows_a_broker_in_trouble_can_be_watched_of_any_broker_in_its_unit():
+    for watch, metric in OF_ANY_BROKER.items():
+        assert (watch, FIGURES[watch].unit) == (f"any_broker_{metric}", brokers.METRICS[metric].unit)
+        assert FIGURES[watch].of_one.count("{name}") == 1
+    assert {*OF_ANY_BROKER.values(), *LIKE_OTHERS} == set(brokers.METRICS)
 
 
 @pytest.mark.parametrize("watch", FIGURES)

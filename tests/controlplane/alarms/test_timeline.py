@@ -19,7 +19,9 @@ from controlplane.health.models import HealthReason, HealthSpell
 from controlplane.history.models import ExpiringUnread
 from controlplane.instances import services as instances
 from controlplane.instances.models import Instance, SpecChange
+from controlplane.quotas.figures import figures_keep, led_lately
 from controlplane.rebalancing.models import RebalanceMove
+from tests.controlplane.console.test_instance_pages import flowing, share
 from tests.controlplane.test_instances_api import problem
 
 from .rows import absence, alarm_row, event_row, expiring, moved, rebalanced, resized, throttled
@@ -141,6 +143,15 @@ def test_a_broker_of_the_cluster_that_went_away_is_told_of_and_one_of_before_the
     other = type(instance.cluster).objects.create(name="another", zookeeper_hosts="zk:2181")
     BrokerAbsence.objects.create(cluster=other, broker_id=9, began_at=hour(1))
     assert told(alice, url) == [("broker.away", "3", ""), ("broker.back", "2", ""), ("broker.away", "2", "")]
+
+
+def test_a_broker_that_led_nothing_of_an_instance_went_away_for_others_alone(alice, instance, url, hour):
+    SpecChange.objects.unscoped(ROWS).all().delete()
+    longer = f"{instance.id}x"
+    for broker, led in ((2, [instance.id, "ins-another1"]), (3, ["ins-another1", longer]), (4, [])):
+        absence(instance, hour(3), hour(2), broker=broker, led=led)
+    said = "it led partitions of the instance"
+    assert told(alice, url) == [("broker.back", "2", ""), ("broker.away", "2", said)]
 
 
 def test_moved_partitions_are_counted_and_neither_brokers_nor_the_rebalance_are_named(alice, instance, url, hour):
@@ -384,6 +395,38 @@ def test_a_broker_that_goes_away_and_comes_back_leaves_a_row(instance, tree, clo
     assert BrokerAbsence.objects.get().ended_at == clock.now()
     brokers_watch(cluster=cluster, live=live[1:], clock=clock)
     assert BrokerAbsence.objects.count() == 2
+
+
+def test_with_an_absence_there_is_of_whom_the_broker_led_anything_within_the_half_minute_before(
+    instance, tree, clock, flow_master
+):
+    """The look that sees it may come after one by which others lead the partitions already."""
+    cluster, live = instance.cluster, coordination.live_brokers(tree)
+
+    def said_by_master(broker: int) -> None:
+        flow_master.answers[instance.id] = {**flowing(), "instance": instance.id}
+        for direction in ("produce", "consume"):
+            flow_master.answers[instance.id][direction]["brokers"] = [{**share(broker, 0, 1), "leaders": 2}]
+        figures_keep(clock=clock)
+
+    def watched(brokers) -> list[str | None]:
+        brokers_watch(
+            cluster=cluster,
+            live=brokers,
+            led_by=lambda each: led_lately(cluster.address, each, clock.now()),
+            clock=clock,
+        )
+        return list(BrokerAbsence.objects.order_by("pk").values_list("led", flat=True))
+
+    watched(live)
+    said_by_master(live[0].id)
+    clock.advance(10)
+    said_by_master(live[1].id)
+    ours = f" {instance.id.removeprefix('ins-')} "
+    assert watched(live[1:]) == [ours]
+    assert watched(live[1:2]) == [ours, "  "], "another one that led nothing"
+    clock.advance(60)
+    assert watched([]) == [ours, "  ", None], "no master was heard for a minute"
 
 
 def test_while_all_are_there_a_look_writes_nothing(instance, tree, clock, django_assert_max_num_queries):

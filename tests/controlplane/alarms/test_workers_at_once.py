@@ -37,3 +37,19 @@ def test_on_sqlite(tmp_path):
 def test_on_postgresql(tmp_path):
     with PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
         assert found(tmp_path, server.database("alarms")) == once()
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not is_installed(), reason="no PostgreSQL here: apt-get install postgresql")
+def test_a_receiver_is_deleted_while_its_alarm_is_looked_at_and_neither_ends_the_other(tmp_path):
+    """A database that ends one of two that wait for each other would say so: both take the alarm first."""
+    with PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
+        answer = answer_of("tests.controlplane.alarms.deleting_at_once", tmp_path, server.database("alarms"))
+    assert answer == {
+        "failed": [],
+        "phase": "firing",
+        "told": [],
+        "receivers": 0,
+        "messages": [["failed", "the receiver was deleted"]],
+    }

@@ -45,6 +45,17 @@ def mailing(settings):
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, smtp="127.0.0.1:1", email_from="alarms@sluice.example.com")
 
 
+def test_of_a_figure_of_any_the_group_or_broker_whose_value_it_is_is_named(at_alice, at, instance):
+    group = {"watch": "any_group_lag_messages", "value": 9.0, "value_of": "billing"}
+    broker = {"watch": "any_broker_produce_p99_ms", "value": 400.0, "value_of": "3"}
+    for number, members in enumerate((group, broker)):
+        alarm_row(instance, f"alm-00000000000{number}", threshold=1.0, **members)
+    listed = text_of(at_alice.get(f"{at}/alarms"))
+    assert "9 records group billing" in listed
+    assert "400 ms broker 3" in listed
+    assert "broker 3" in text_of(at_alice.get(f"{at}/alarms/alm-000000000001"))
+
+
 def test_the_first_alarm(at_alice, at, instance):
     assert "No alarm yet" in text_of(at_alice.get(f"{at}/alarms"))
     receiver = receiver_row(instance)

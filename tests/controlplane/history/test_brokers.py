@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from controlplane.clusters import master
 from controlplane.clusters.master import requests as requests_of_master
+from controlplane.clusters.models import Broker
 from controlplane.core import clock as clocks
 from controlplane.history import api, services
 from controlplane.history.exposition import exposition
@@ -66,6 +67,22 @@ def test_windows_are_kept_by_broker_and_added_up(told, at_noon, instance):
     assert {broker: row[:6] for broker, row in rows.items()} == {"1": [3, 0, 1, 1000, 0, 1], "2": [1, 2, 1, 50, 0, 1]}
     rows = json.loads(RequestMinute.objects.get(instance=instance.id).brokers)
     assert {broker: row[:6] for broker, row in rows.items()} == {"1": [7, 0, 2, 1010, 0, 2], "2": [1, 2, 1, 50, 0, 1]}
+
+
+def test_totals_forget_a_broker_that_has_been_away_for_a_day(told, at_noon, instance):
+    def totals(at, *brokers):
+        told[at] = {broker: asked_of(1, 10) for broker in brokers}
+        sampled(at_noon, at + 90)
+        return {broker: asked.requests for broker, asked in totals_by_broker(instance.id).items()}
+
+    third = Broker.objects.create(cluster=instance.cluster, broker_id=33, host="b", port=1)
+    assert totals(NOON, 1, 33) == {1: 1, 33: 1}
+    third.away_since = datetime.fromtimestamp(NOON + 100, UTC)
+    third.save()
+    assert totals(NOON + 120, 1) == {1: 2, 33: 1}, "it may come back at any time"
+    Broker.objects.filter(pk=third.pk).update(away_since=third.away_since - timedelta(days=1))
+    assert totals(NOON + 240, 1) == {1: 3}
+    assert totals(NOON + 360, 1, 33) == {1: 4, 33: 1}, "one that is there again counts from 0"
 
 
 def test_brokers_have_rows_of_their_own_also_those_that_nobody_asked(told, at_noon, instance):

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given as each_of
 from hypothesis import strategies as st
 
+from controlplane.clusters.services import cluster_list
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.groups import rounds
 from controlplane.history.lag import looks, rolling, samples, sampling, selectors
@@ -129,7 +130,7 @@ def test_while_one_worker_looks_no_other_does(hers, present, monkeypatch):
 
 
 def test_a_worker_that_was_killed_while_it_looked_keeps_nobody_from_it_for_long(hers, present):
-    (cluster,) = looks.cluster_list()
+    (cluster,) = cluster_list()
     assert looks.look_begin(cluster, looks.step_now(present))
     present.advance(50)
     assert looks.look(clock=present) == 0
@@ -159,8 +160,7 @@ def test_an_error_in_a_look_leaves_the_next_ten_seconds_free(hers, present, monk
 
     with monkeypatch.context() as patched:
         patched.setattr(looks, "round_of", broken)
-        with pytest.raises(RuntimeError):
-            looks.look(clock=present)
+        assert looks.look(clock=present) == 0
     present.advance(10)
     assert looks.look(clock=present) == 1
 
