@@ -168,7 +168,9 @@ def _outcome(counts: list[Count], limits: list[int], reset_s: int, kind: str) ->
         "RateLimit-Policy": ", ".join(f"{limit};w={WINDOW_S}" for limit in limits),
     }
     over = next((count for count in counts if count.used > count.limit), None)
-    return _Outcome(headers, over and TooManyRequests(_SAID[over.whose, kind].format(limit=over.limit), reset_s))
+    if over is None:
+        return _Outcome(headers)
+    return _Outcome(headers, TooManyRequests(_SAID[over.whose, kind].format(limit=over.limit), reset_s))
 
 
 _SAID = {

@@ -59,4 +59,7 @@ class RefusedHere:
 
     def rows(self) -> list[RefusedRow]:
         """The latest first."""
-        return [RefusedRow(*key, *told) for key, told in reversed(self._rows.items())]
+        return [
+            RefusedRow(*key, count, at_ms, user, client_id)
+            for key, (count, at_ms, user, client_id) in reversed(self._rows.items())
+        ]
