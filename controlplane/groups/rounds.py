@@ -29,6 +29,7 @@ from zlib import crc32
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names_of
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.core.portions import portions
 from controlplane.core.turns import in_turn
@@ -41,6 +42,7 @@ from quota.contracts.namespace import instance_key, split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from controlplane.clusters.address import ClusterAddress
     from controlplane.groups.rebalances import Look
@@ -131,7 +133,8 @@ class Round:
     `by_topic` has of the same groups the topics in which anything is left, by their names as the cluster has them; `read` all
     topics in which one of these groups has an offset. `positions` are of the same groups; a short round has none. `listed`
     has the state of every group that there is, by coordinator and physical name. Of the instances in `untold` a group is left
-    out that was to be asked about: the largest lag of the others is not that of all.
+    out that was to be asked about: the largest lag of the others is not that of all. `seen` is when the offsets were known: an
+    age is of this moment, however long the rest of the round takes.
     """
 
     lags: Mapping[str, Mapping[str, Lag]] = field(default_factory=dict)
@@ -142,6 +145,7 @@ class Round:
     listed: Mapping[Address, Mapping[str, str]] = field(default_factory=dict)
     untold: Collection[str] = ()
     positions: Mapping[str, Mapping[str, Position]] = field(default_factory=dict)
+    seen: datetime = field(default_factory=SYSTEM_CLOCK.now)
 
 
 def round_of(
@@ -151,6 +155,7 @@ def round_of(
     known: Mapping[Spot, int],
     known_sizes: Mapping[Stretch, int] | None = None,
     effort: Effort | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Round:
     """Of the groups of these instances; what is known is of the round before. Raises ClusterUnavailable.
 
@@ -165,7 +170,7 @@ def round_of(
         for address, names in door.coordinated().items()
     }
     listed = {address: list(names) for address, names in states.items()}
-    found = _lags(cluster, door, owners, listed, known, known_sizes or {}, effort, until)
+    found = _lags(cluster, door, owners, listed, known, known_sizes or {}, effort, until, clock)
     return replace(found, listed=states)
 
 
@@ -225,11 +230,13 @@ def _lags(
     known_sizes: Mapping[Stretch, int],
     effort: Effort,
     until: float,
+    clock: Clock,
 ) -> Round:
     chosen = _chosen(listed)
     committed = _committed(door, chosen, effort.offsets_s, until)
+    seen = clock.now()
     if not committed:
-        return Round()
+        return Round(seen=seen)
     there = _topics(cluster, {owners[_key(name)] for name in committed})
     offsets: dict[str, Mapping[tuple[str, int], int]] = {
         name: {place: offset for place, offset in found.items() if place[0] in there and _key(place[0]) == _key(name)}
@@ -257,7 +264,9 @@ def _lags(
             read[owners[_key(name)]].update(topic for topic, _ in offsets[name])
             if effort.places is None:
                 positions[owners[_key(name)]][group] = _position(offsets[name], spans)
-    return Round(dict(lags), dated, dict(by_topic), sized, dict(read), untold=untold, positions=dict(positions))
+    return Round(
+        dict(lags), dated, dict(by_topic), sized, dict(read), untold=untold, positions=dict(positions), seen=seen
+    )
 
 
 def _key(name: str) -> str:

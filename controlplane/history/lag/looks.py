@@ -111,11 +111,11 @@ def _looked(cluster: PhysicalCluster, at: int, clock: Clock) -> int:
         return 0
     dated, sized = dated_known(cluster), sized_known(cluster)
     try:
-        found = round_of(cluster.address, names, known=dated, known_sizes=sized, effort=SHORT)
+        found = round_of(cluster.address, names, known=dated, known_sizes=sized, effort=SHORT, clock=clock)
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s in these ten seconds: %s", cluster, error)
         return 0
     # A short round may have left out groups that the next whole one asks about: what was known of these stays.
     known_keep(cluster, {**dated, **found.dated}, {**sized, **found.sized})
-    samples_keep(found, at, int(clock.now().timestamp()))
+    samples_keep(found, at, round(found.seen.timestamp()))
     return sum(len(groups) for groups in found.lags.values())

@@ -93,11 +93,13 @@ def _sample_of(cluster: PhysicalCluster, at: int, step: int, clock: Clock) -> in
         return 0
     begun_s = int(clock.now().timestamp())
     try:
-        found = round_of(cluster.address, names, known=dated_known(cluster), known_sizes=sized_known(cluster))
+        found = round_of(
+            cluster.address, names, known=dated_known(cluster), known_sizes=sized_known(cluster), clock=clock
+        )
     except Unavailable as error:
         LOG.warning("no lag of the groups of cluster %s: %s", cluster, error)
         return 0
-    taken_s = int(clock.now().timestamp())
+    taken_s = round(found.seen.timestamp())
     known_keep(cluster, found.dated, found.sized)
     moved = _moved(cluster, Seen(taken_s, found.positions))
     lags = {

@@ -64,6 +64,7 @@ def test_a_group_that_the_history_knew_a_minute_ago_is_named_without_figures(ali
         "lag_messages": None,
         "lag_bytes": None,
         "lag_seconds": None,
+        "lag_seconds_at": None,
         "partitions": None,
         "known": False,
     }
