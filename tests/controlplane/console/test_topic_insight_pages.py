@@ -186,7 +186,7 @@ class TestSeveral:
             ("retention.ms", "7", "days", "604800000 7 days"),
             ("retention.ms", "60000", "", "60000 1 minute"),
             ("retention.ms", "-1", "days", "-1 no limit"),
-            ("retention.bytes", "0.5", "GiB", "536870912 512 MiB"),
+            ("max.message.bytes", "0.5", "MiB", "524288 512 KiB"),
         ],
     )
     def test_a_value_may_be_in_a_unit_and_the_preview_says_it_in_both(self, at_alice, path, key_, value, unit, becomes):
@@ -215,8 +215,8 @@ class TestSeveral:
         assert 'name="key_7"' not in shown
         assert 'value="nonsense"' in shown
         assert "What would happen" not in shown
-        body = {**FORM, "key_6": "segment.bytes", "value_6": "64", "unit_6": "MiB", "preview": ""}
-        assert "segment.bytes :" in text_of(at_alice.post(f"{path}/topic-configs", body))
+        body = {**FORM, "key_6": "max.message.bytes", "value_6": "2", "unit_6": "MiB", "preview": ""}
+        assert "max.message.bytes :" in text_of(at_alice.post(f"{path}/topic-configs", body))
         assert 'name="more"' not in at_alice.post(f"{path}/topic-configs", {**FORM, "key_24": ""}).content.decode()
 
     def test_an_empty_value_is_back_to_the_default(self, at_alice, path):
