@@ -150,13 +150,14 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 SORTED = {
-    "instances": ["-storage_gib", "health"],
-    "topics": ["-partitions", "-stored_bytes"],
-    "groups": ["-lag_messages", "state"],
-    "operations": ["kind"],
-    "api-keys": ["-last_used_at"],
+    "/instances": ["-storage_gib", "health"],
+    "/cost/instances": ["-so_far"],
+    "/topics": ["-partitions", "-stored_bytes"],
+    "/groups": ["-lag_messages", "state"],
+    "/operations": ["kind"],
+    "/api-keys": ["-last_used_at"],
 }
-"""Orders of lists by REST, by the end of their addresses."""
+"""Orders of lists by REST, by the end of their addresses: the longest that fits."""
 ASKED = {
     "prepaid-price": "?bandwidth_mib_per_s=20&storage_gib=100&partitions=300",
     "search": "?q=topic-0&limit=50",
@@ -307,7 +308,9 @@ def lists(alice, first, rule_id):
         taken = declared(resolve(f"/{PREFIX}{text}").func.view_class, "GET") or ()
         if text not in ASKED and "limit" in taken:
             yield alice.api, f"/{PREFIX}{text}?limit=200"
-        for order in SORTED.get(text.rpartition("/")[2], ()) if "sort" in taken else ():
+        for order in (
+            SORTED.get(max(filter(f"/{text}".endswith, SORTED), key=len, default=""), ()) if "sort" in taken else ()
+        ):
             yield alice.api, f"/{PREFIX}{text}?limit=200&sort={order}"
 
 

@@ -264,7 +264,7 @@ def test_disabling_refuses_its_keys_at_once_and_enabling_takes_them_again(alice,
     for _ in range(2):  # twice is once
         assert alice.api.patch(at, {"disabled": True}).json()["disabled_at"] is not None
     problem(api.get("/api/v1/me"), 401, "service_account_disabled")
-    problem(client_of(api._credentials["HTTP_AUTHORIZATION"][7:-1] + "x").get("/api/v1/me"), 401, "unauthenticated")
+    problem(client_of(f"{api._credentials['HTTP_AUTHORIZATION'][7:]}x").get("/api/v1/me"), 401, "unauthenticated")
     assert alice.api.patch(at, {"disabled": False}).json()["disabled_at"] is None
     assert api.get("/api/v1/me").status_code == 200
     for action in ("service_account.disable", "service_account.enable"):
