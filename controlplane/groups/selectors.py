@@ -43,7 +43,6 @@ from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED, UNKNOWN, Listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from controlplane.groups.earlier import Earlier
     from controlplane.instances.models import Instance

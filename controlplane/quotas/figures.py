@@ -45,6 +45,8 @@ BROKERS = "figures:brokers"
 LOOK_S, LED_LOOKS = 10, 3
 LED_LATELY = timedelta(seconds=LOOK_S * (LED_LOOKS + 1))
 """Looks are kept of who leads what, so far back."""
+LEAST_LOOKS = 2
+"""Of fewer it is not known who led what before a broker went."""
 NOT_YET = "allocation_unknown"
 """The master answers, and has not heard of the instance."""
 
@@ -177,11 +179,12 @@ def matrices_last(cluster: ClusterAddress, measures: Sequence[str]) -> tuple[dic
 def led_lately(cluster: ClusterAddress, broker: int, now: datetime) -> set[str] | None:
     """Of which running instances a broker has led partitions within the last looks; None: no master was heard then.
 
-    Of several looks: when somebody notices that a broker is away, the newest may already have others that lead.
+    Of several looks: when somebody notices that a broker is away, the newest may already have others that lead. One look alone
+    says as little as none: a worker that begins, or begins again, while a broker is away sees only who leads since.
     """
     keys = [f"{_led_key(cluster.id)}:{slot}" for slot in range(LED_LOOKS)]
     fresh = [entry["matrix"] for entry in _cached(keys).values() if now - entry["at"] <= LED_LATELY]
-    if not fresh:
+    if len(fresh) < LEAST_LOOKS:
         return None
     return {name for matrix in fresh for name, leaders in matrix.column(broker).items() if leaders}
 

@@ -429,6 +429,18 @@ def test_with_an_absence_there_is_of_whom_the_broker_led_anything_within_the_hal
     assert watched([]) == [ours, "  ", None], "no master was heard for a minute"
 
 
+def test_one_look_does_not_say_that_a_broker_which_is_away_led_nothing(instance, clock, flow_master):
+    """A worker that begins while a broker is away sees only who leads since: the absence is then shown to everyone."""
+    flow_master.answers[instance.id] = {**flowing(), "instance": instance.id}
+    for direction in ("produce", "consume"):
+        flow_master.answers[instance.id][direction]["brokers"] = [{**share(2, 0, 1), "leaders": 2}]
+    figures_keep(clock=clock)
+    assert led_lately(instance.cluster.address, 1, clock.now()) is None
+    clock.advance(10)
+    figures_keep(clock=clock)
+    assert led_lately(instance.cluster.address, 1, clock.now()) == set()
+
+
 def test_while_all_are_there_a_look_writes_nothing(instance, tree, clock, django_assert_max_num_queries):
     cluster, live = instance.cluster, coordination.live_brokers(tree)
     brokers_watch(cluster=cluster, live=live, clock=clock)
