@@ -21,7 +21,7 @@ NAMES = (
     *"confirm issued brought none kept missed reported auto light dark".split(),
     # What is measured, and in what.
     *"produce consume storage bandwidth partitions connections requests errors limit allocated average maximum".split(),
-    *"requests/s errors/s hour hours GB-hours months minute minutes second seconds days day h min s".split(),
+    *"requests/s errors/s records/s hour hours GB-hours months minute minutes second seconds days day h min s".split(),
     *"leader leaders above below empty . Is As Do it them".split(),
     "E-mail",
     "{number} records",
