@@ -32,7 +32,7 @@ def account_by_mail(page, words, console) -> str:
     """The same where it sends mail: the password is chosen behind the link in one."""
     name = told(page, words, button="Send a link")
     page.get_by_role("button", name=words("Send a link")).click()
-    page.goto(link(console, address_of(name), "Confirm your e-mail address"))
+    page.goto(link(console, address_of(name), words("Confirm your e-mail address")))
     page.evaluate(COUNTED)  # the click on the link in the mail
     page.get_by_label(words("Password")).fill(PASSWORD)
     page.get_by_role("button", name=words("Create account")).click()
