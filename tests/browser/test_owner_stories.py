@@ -160,7 +160,7 @@ def test_a_bookkeeper_who_is_new_joins_by_the_mailed_link_and_sees_the_bills(ope
     page.get_by_label(words("Role"), exact=True).select_option("billing")
     page.get_by_role("button", name=words("Send invitation")).click()
     expect(page.get_by_role("row").filter(has_text=them)).to_be_visible()
-    new.goto(link(console, them, "You are invited to Sluice"))
+    new.goto(link(console, them, words("You are invited to Sluice")))
     found = violations(new, "an invitation by mail")
     new.get_by_label(words("Your name")).fill("Dora")
     new.get_by_label(words("Password")).fill(PASSWORD)
