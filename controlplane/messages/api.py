@@ -87,8 +87,7 @@ class MessagesApi(APIView):
         messages are and how large, and nothing of what stands in them.
 
         With `file` the page is JSON lines or CSV, and nothing in it is cut: it ends after 8 MiB of what was looked at, with a
-        message that may be larger than what is left of them; after 1.5 MiB where a schema reads them, so that it reads all. `Link`
-        leads to the next one.
+        message that may be larger than what is left of them. `Link` leads to the next one.
 
         A look that begins at an offset below the first one of its partition is answered from the table of a load of this topic,
         if one has it, and goes on in the topic where the table reaches it. That counts as consumed by nobody. A table that cannot

@@ -58,8 +58,8 @@ MOST_S = 4.0
 """What one look reads, whatever it finds. With what is asked before it, an answer takes some 10 s at most.
 
 A page that is whole holds so many bytes as well: what one look found, and one message may be larger than what is left."""
-MOST_DECODED_BYTES = values.MOST_BYTES - len(Part) * LARGEST_BYTES
-"""The same of a page that is whole and read by schemas: they have room for the message as well that is more than is left."""
+MOST_DECODED_BYTES = MOST_BYTES + len(Part) * LARGEST_BYTES
+"""What schemas read of a page that is whole: all that one look finds. A file cannot say of a message that there was no room."""
 MOST_NAMED = 10
 """Partitions that a sentence names."""
 
@@ -182,8 +182,6 @@ def messages_page(
         reading = BySchema(decoders) if decoders and wanted.filter.seeks_text else None
         # What schemas may not read any more would be charged, thrown away, and charged again on the next page.
         most_bytes = MOST_BYTES if reading is None else min(MOST_BYTES, values.MOST_BYTES)
-        if whole and decoders:  # a file cannot say of a message that there was no room for what its schema makes of it
-            most_bytes = min(most_bytes, MOST_DECODED_BYTES)
         room = Room(MOST_RECORDS, most_bytes, time.monotonic() + MOST_S)
         look = Look(start, _within(spans, lake), wanted.filter, wanted.limit, room, reading)
         looked = look.through(reader if lake is None else _both(lake, reader, instance))
@@ -408,7 +406,7 @@ def _page(
     else:
         shown = cutting.page(looked.messages, PAGE_BYTES)
     if decoders:
-        allowance = Allowance()
+        allowance = Allowance(bytes_left=MOST_DECODED_BYTES) if whole else Allowance()
         pairs = zip(shown, looked.messages, strict=True)
         shown = [replace(each, decoded=decoded(message, decoders, allowance)) for each, message in pairs]
     if lake is not None:
