@@ -23,7 +23,7 @@ from controlplane.api import pagination
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from rest_framework.request import Request
 
@@ -140,17 +140,17 @@ def items_page(
 
 def known_page(
     request: Request,
-    items: Sequence[Item],
+    items: Iterable[Item],
     fields: Mapping[str, Callable[[Item], Value]],
     key: Callable[[Item], str],
 ) -> tuple[list[Item], str | None]:
-    """The same by one of `fields`, as `rows_page` has it: where no order is asked for, items stay by `key`, as they come in.
+    """The same by one of `fields`, as `rows_page` has it: where no order is asked for, items are by `key`.
 
     Raises Invalid.
     """
     order = order_of(request, fields)
-    if order is None:
-        return pagination.items_page(request, items, key)
+    if order is None:  # a cursor is compared as text is here, and a database may have other rules for letters and signs
+        return pagination.items_page(request, sorted(items, key=key), key)
     return items_page(request, items, order, value=fields[order.field], key=key)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ LONGEST_TEXT = 64 * 1024
 LONGEST_HEX = 4 * 1024
 LONGEST_HEADERS, LONGEST_HEADER_HEX = 32 * 1024, 256
 """Of all headers of a message together, which may be as large as the message; and of each in hex."""
+MOST_OPENED, MOST_HEADERS = 100, 1_000
+"""Headers that are opened, and those that have a line: one of few bytes costs a page as much work as a large one."""
 LARGEST_JSON = 256 * 1024
 MOST_NODES, DEEPEST = 2_000, 40
 LONGEST_SCALAR = 2_000
@@ -86,12 +89,13 @@ def opened(content: bytes, *, most_hex: int = LONGEST_HEX) -> Opened:
 
 
 def opened_headers(headers: Iterable[tuple[str, bytes | None]]) -> list[OpenedHeader]:
-    """In their order, as many as there is room for; the others in one line."""
-    found, left = [], LONGEST_HEADERS
-    for name, content in headers:
+    """The first MOST_HEADERS in their order, as many of them opened as there is room for; the others in one line."""
+    found, left, may_open = [], LONGEST_HEADERS, MOST_OPENED
+    for name, content in islice(headers, MOST_HEADERS):
         size = len(content or b"")
-        is_open = 0 < size <= left
+        is_open = 0 < size <= left and may_open > 0
         left -= size if is_open else 0
+        may_open -= is_open
         whole = opened(content or b"", most_hex=LONGEST_HEADER_HEX) if is_open else None
         found.append(OpenedHeader(name, preview(content), whole))
     return found

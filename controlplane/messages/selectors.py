@@ -32,6 +32,7 @@ from controlplane.messages.expired import lake_of, telling
 from controlplane.messages.looking import Direction, Filter, Look, Position
 from controlplane.messages.sources import Both
 from controlplane.schemas import values
+from controlplane.schemas.decoding import LARGEST_BYTES, Part
 from controlplane.schemas.selectors import decoders_of
 from controlplane.schemas.values import Allowance
 
@@ -57,6 +58,8 @@ MOST_S = 4.0
 """What one look reads, whatever it finds. With what is asked before it, an answer takes some 10 s at most.
 
 A page that is whole holds so many bytes as well: what one look found, and one message may be larger than what is left."""
+MOST_DECODED_BYTES = MOST_BYTES + len(Part) * LARGEST_BYTES
+"""What schemas read of a page that is whole: all that one look finds. A file cannot say of a message that there was no room."""
 MOST_NAMED = 10
 """Partitions that a sentence names."""
 
@@ -403,7 +406,7 @@ def _page(
     else:
         shown = cutting.page(looked.messages, PAGE_BYTES)
     if decoders:
-        allowance = Allowance()
+        allowance = Allowance(bytes_left=MOST_DECODED_BYTES) if whole else Allowance()
         pairs = zip(shown, looked.messages, strict=True)
         shown = [replace(each, decoded=decoded(message, decoders, allowance)) for each, message in pairs]
     if lake is not None:

@@ -218,6 +218,7 @@ def shown(
         "key": contents.opened(message.key or b""),
         "value": contents.opened(message.value or b""),
         "headers": contents.opened_headers(message.headers),
+        "headers_left": max(0, len(message.headers) - contents.MOST_HEADERS),
         "key_decoded": _decoded(message, Part.KEY),
         "value_decoded": _decoded(message, Part.VALUE),
     }

@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.instances.models import Route
 from tests.controlplane.connections.conftest import connection, hers, refused, rest  # noqa: F401  # hers is a fixture
+from tests.controlplane.test_custom_roles import given_to, role_of
 
 from .conftest import text_of
 
@@ -135,6 +136,16 @@ def test_ones_own_address_is_added_from_there_too(at_alice, at_viewer, at, hers,
     page = at_alice.get(f"{at}/connections", REMOTE_ADDR="192.0.2.7")
     assert "which is on the list." in text_of(page)
     assert 'id="add-address"' not in page.content.decode()
+
+
+@pytest.mark.parametrize("access", ["look", "change"])
+def test_a_role_is_offered_to_add_an_address_where_it_changes_access(alice, bob, at_bob, at, hers, access):  # noqa: F811
+    given_to(alice, bob, role_of(alice, scopes={"instances": "change", "access": access}))
+    hers.say(1, refused=(refused("192.0.2.1"),))
+    page = at_bob.get(f"{at}/connections", REMOTE_ADDR="192.0.2.7").content.decode()
+    assert "192.0.2.1" in page
+    for button in ('form="add-address"', 'id="add-address"', 'name="address" value="192.0.2.1"'):
+        assert (button in page) == (access == "change"), button
 
 
 def test_one_that_the_route_alone_refuses_leads_to_the_route(at_alice, at, hers):  # noqa: F811

@@ -428,6 +428,16 @@ def test_headers_that_are_many_do_not_make_a_page_without_end(at_alice, path, or
     assert len(page.content) < 600_000
 
 
+def test_of_very_many_small_headers_the_first_are_shown_and_fewer_opened(at_alice, path, orders):
+    orders(0, b"x", headers=tuple((f"h{n}", b"1") for n in range(contents.MOST_HEADERS + 7)))
+    page = at_alice.get(f"{path}/0/0")
+    html, text = page.content.decode(), text_of(page)
+    assert html.count("Header in hex") == contents.MOST_OPENED
+    assert f"h{contents.MOST_HEADERS - 1} " in text
+    assert f"h{contents.MOST_HEADERS} " not in text
+    assert "Headers that are not shown here: 7. REST and the command line show all of them." in text
+
+
 @pytest.mark.parametrize("timestamp_ms", [-5, 2**62])
 def test_a_time_of_no_calendar_is_told_as_it_is(at_alice, path, orders, timestamp_ms):
     orders(0, b"x", timestamp_ms=timestamp_ms)

@@ -89,6 +89,21 @@ def test_nothing_in_a_file_is_cut(alice, address, orders):
     assert [(len(row["value"]), row["cut"]) for row in map(json.loads, rows)] == [(600_000, False)] * 3
 
 
+def test_a_file_has_what_a_schema_makes_of_every_message_however_large_they_are_together(alice, address, orders):
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
+    where = address.replace("messages", "schemas/value")
+    ok(alice.api.put(where, {"format": "avro", "definition": json.dumps(schema)}, format="json"))
+    for _ in range(12):  # more together than schemas read for one page
+        orders(0, b"\x80\xb5\x18" + b"x" * 200_000)
+    following, rows = f"{address}?file=jsonl&partition=0&start=oldest&limit=100", []
+    while following:
+        answer = ok(alice.api.get(following))
+        rows += map(json.loads, answer.content.decode().splitlines())
+        following = answer.headers.get("Link", "").partition(">")[0].removeprefix("<")
+    assert [row["offset"] for row in rows] == list(range(12))
+    assert {len(row["value_decoded"]["item"]) for row in rows} == {200_000}
+
+
 def test_a_viewers_file_has_nothing_of_what_stands_in_messages(viewer, address, orders):
     orders(0, b"a secret", key=b"of whom", headers=(("which", b"kind"),))
     for form in ("jsonl", "csv"):
