@@ -267,6 +267,8 @@ def _whole(request: Request, name: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise Invalid.field(name, "must be a number of seconds")
+    if int(text) > LONGEST_STEP_S:
+        raise Invalid.field(name, f"must be at most {LONGEST_STEP_S} seconds")
     return int(text)
 
 

@@ -158,6 +158,7 @@ RULED = {
     "custom_role": "no null character",
     "step_down_to": "left out beside custom_role",
     "member_id": "of somebody else than the caller",
+    "kinds": "those that there are",
     "kind": "a place that operators have set",
     "destination": "a place where a load may go",
     "format": "goes with `destination`",

@@ -164,6 +164,7 @@ def test_every_range_has_a_plan_of_at_most_a_thousand_points(seconds):
         ({"step": "15"}, "step", "multiple of 10"),
         ({"step": "-10"}, "step", "number of seconds"),
         ({"step": "1e3"}, "step", "number of seconds"),
+        ({"step": "34560010"}, "step", "at most 34560000 seconds"),
         ({"from_": text(NOON - DAY), "step": "10"}, "step", "multiple of 60 seconds"),
         ({"from_": text(NOON - 30 * DAY), "step": "60"}, "step", "are kept for 15 days"),
         ({"from_": text(NOON - DAY), "step": "60"}, "step", "1000 are the most"),
