@@ -8,6 +8,7 @@ statements   the one aggregation, in SQL: for rolling up and for reading
 services     sampling, rolling up, forgetting
 forgetting   rows that have expired, in portions
 selectors    a history of some metrics in some steps
+stored       what a topic stored, hour by hour, from usage
 lag          the same of consumer groups
 requests     requests, errors and latencies
 together     what several questions of one page need alike, read once
