@@ -13,6 +13,7 @@ class Counted:
 
     def __init__(self):
         self.sizes = []
+        self.records = 0
         self.bytes = 0
         self.retired = []
 
@@ -22,8 +23,9 @@ class Counted:
     def retire(self, physical):
         self.retired.append(physical)
 
-    def produced(self, size):
+    def produced(self, size, records):
         self.sizes.append(size)
+        self.records += records
 
     def stored(self, change):
         self.bytes += change
@@ -228,3 +230,4 @@ def test_whatever_happens_to_leaders_and_links_all_counted_bytes_are_the_log(see
     assert len(ends) == 1
     assert sum(cluster.counted().values()) == cluster.log_bytes(1) == cluster.log_bytes(2) == cluster.log_bytes(3)
     assert cluster.log_bytes(1) > 5_000
+    assert {sum(broker.counted.records for broker in cluster.brokers.values())} == ends
