@@ -25,6 +25,7 @@ NAMES = (
     *"leader leaders above below empty . Is As Do it them".split(),
     "E-mail",
     "{number} records",
+    "{verb} waited {time}",
     # Of mails: between the sizes of a change, these sizes, and topics whose retention was shortened.
     *(", ", "{number} MiB/s of bandwidth", "{number} GiB of storage", "{number} partitions", "topics: {topics}"),
     # Why an instance goes on by the hour, in a mail.
