@@ -289,11 +289,16 @@ def _largest_lags(history: History, chosen: Times) -> list[Chart]:
     ]
 
 
+def _thousandths(values: Sequence[float | None]) -> list[float | None]:
+    """As PER_S draws them."""
+    return [None if value is None else value * THOUSANDTHS for value in values]
+
+
 def lag_charts_of(history: History, chosen: Times, events: Sequence[Event] = ()) -> list[Chart]:
     """Of a group, with what happened to its instance."""
     messages, size, seconds, consumed, produced = history.series
     moved = [
-        Line(kind, direction, [None if value is None else value * THOUSANDTHS for value in series.values])
+        Line(kind, direction, _thousandths(series.values))
         for kind, direction, series in zip(("flow", "other"), ("consume", "produce"), (consumed, produced), strict=True)
     ]
     charts = [
@@ -314,10 +319,8 @@ def topic_charts_of(history: History, chosen: Times, events: Sequence[Event] = (
     values = {each.metric.name: each.values for each in history.series}
     new, stored = values["produce_records_per_s"], values["storage_used_bytes"]
     if any(value is not None for value in new):  # brokers of an earlier release do not tell them
-        thousandths = [None if value is None else value * THOUSANDTHS for value in new]
-        charts.append(
-            _chart(history, chosen, "topic_records", "Records written", PER_S, [Line("flow", "average", thousandths)])
-        )
+        line = Line("flow", "average", _thousandths(new))
+        charts.append(_chart(history, chosen, "topic_records", "Records written", PER_S, [line]))
     if any(value is not None for value in stored):
         charts.append(_chart(history, chosen, "topic_storage", "Storage", BYTES, [Line("flow", "average", stored)]))
     return _marked([*charts, *_largest_lags(history, chosen)], marks_of(history, events))

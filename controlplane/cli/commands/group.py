@@ -119,13 +119,9 @@ def reset(
         raise Misused("--time says where to read on: it goes without --value, and with no --to but timestamp")
     if time is None and to is None:
         raise Misused("say where the group is to read on, by --to or --time")
-    at_ms = ms_typed(time, datetime.now(UTC))
-    body = said(
-        strategy=to if at_ms is None else "timestamp",
-        value=value if at_ms is None else at_ms,
-        topic=topic,
-        partitions=partitions,
-    )
+    if time is not None:
+        to, value = "timestamp", ms_typed(time, datetime.now(UTC))
+    body = said(strategy=to, value=value, topic=topic, partitions=partitions)
     if not (yes or session.dry_run):
         plan = session.call(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
         moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"

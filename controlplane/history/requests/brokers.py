@@ -19,7 +19,7 @@ from controlplane.history.metrics import PERCENTILES, Kind
 from controlplane.history.models import RequestSample, RequestTotal
 from controlplane.history.requests.by_broker import Asked, added, added_known, read
 from controlplane.history.requests.figures import LATENCIES, US, carried_of, per_s, values_of
-from controlplane.history.requests.reading import known_ends, texts_of
+from controlplane.history.requests.reading import texts_lately, texts_of
 from controlplane.history.requests.sampling import broker_name
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.selectors import History, Series, planned
@@ -156,16 +156,7 @@ def brokers_lately(names: Sequence[str], now_s: int, *, seconds: int, fresh_s: i
 
     They ended not more than `fresh_s` ago. The caller has the instances from a selector within an organisation, or is machinery.
     """
-    ends = known_ends(names, now_s, seconds, fresh_s) if names else {}
-    if not ends:
-        return {}
-    rows = RequestSample.objects.filter(
-        instance__in=list(ends), at__gte=min(ends.values()) - seconds, at__lt=max(ends.values())
-    )
-    texts: dict[str, list[str | None]] = {name: [] for name in ends}
-    for name, at, text in rows.values_list("instance", "at", "brokers"):
-        if ends[name] - seconds <= at < ends[name]:
-            texts[name].append(text)
+    texts = texts_lately(names, "brokers", now_s, seconds, fresh_s)
     summed = {name: added(ours) for name, ours in texts.items()}
     return {name: read(text) for name, text in summed.items() if text is not None}
 

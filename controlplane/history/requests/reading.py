@@ -189,18 +189,34 @@ def known_ends(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> 
     return known
 
 
+def texts_lately(
+    names: Sequence[str], column: str, now_s: int, seconds: int, fresh_s: int
+) -> dict[str, list[str | None]]:
+    """Of these instances what a column of their windows has of the last so many seconds, if they are known.
+
+    They ended not more than `fresh_s` ago. Where nothing happened there is no text; an instance that is not known of is left
+    out.
+    """
+    ends = known_ends(names, now_s, seconds, fresh_s) if names else {}
+    found: dict[str, list[str | None]] = {name: [] for name in ends}
+    if not ends:
+        return found
+    rows = RequestSample.objects.filter(
+        instance__in=list(ends), at__gte=min(ends.values()) - seconds, at__lt=max(ends.values())
+    )
+    for name, at, text in rows.values_list("instance", "at", column):
+        if ends[name] - seconds <= at < ends[name]:
+            found[name].append(text)
+    return found
+
+
 def lately(names: Sequence[str], now_s: int, seconds: int, fresh_s: int) -> dict[str, RequestCounts]:
     """Of these instances: the last so many seconds, if they are known and ended not more than `fresh_s` ago."""
-    known = known_ends(names, now_s, seconds, fresh_s)
-    found = {name: RequestCounts() for name in known}
-    if not known:
-        return found
-    samples = RequestSample.objects.filter(
-        instance__in=list(known), at__gte=min(known.values()) - seconds, at__lt=max(known.values())
-    )
-    for name, at, text in samples.values_list("instance", "at", "counts"):
-        if known[name] - seconds <= at < known[name]:
-            found[name].add_text(text)
+    found: dict[str, RequestCounts] = {}
+    for name, texts in texts_lately(names, "counts", now_s, seconds, fresh_s).items():
+        counts = found[name] = RequestCounts()
+        for text in filter(None, texts):
+            counts.add_text(text)
     return found
 
 

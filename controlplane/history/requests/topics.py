@@ -20,7 +20,7 @@ from controlplane.history.lag.samples import topic_key
 from controlplane.history.metrics import OF_GROUPS, Kind, Metric
 from controlplane.history.models import RequestSample, RequestTotal
 from controlplane.history.requests.figures import per_s
-from controlplane.history.requests.reading import known_ends, read_of
+from controlplane.history.requests.reading import read_of, texts_lately
 from controlplane.history.requests.selectors import samples_of
 from controlplane.history.resolutions import DAY_S, HOURS, SAMPLES
 from controlplane.history.selectors import History, Series, lag_by_name, planned
@@ -172,18 +172,8 @@ def moved_lately(
 
     Nothing, of a topic that is not there. The caller has the instances from a selector within an organisation, or is machinery.
     """
-    if not wanted:
-        return {}
-    ends = known_ends(sorted({instance for instance, _ in wanted}), now_s, seconds, fresh_s)
-    if not ends:
-        return {}
-    rows = RequestSample.objects.filter(
-        instance__in=list(ends), at__gte=min(ends.values()) - seconds, at__lt=max(ends.values())
-    )
-    texts: dict[str, list[str | None]] = {name: [] for name in ends}
-    for name, at, text in rows.values_list("instance", "at", "topics"):
-        if ends[name] - seconds <= at < ends[name]:
-            texts[name].append(text)
+    names = sorted({instance for instance, _ in wanted})
+    texts = texts_lately(names, "topics", now_s, seconds, fresh_s)
     summed = {name: _summed(ours) for name, ours in texts.items()}
     found: dict[tuple[str, str], Moved] = {}
     for instance, topic in wanted:
